@@ -95,9 +95,11 @@ if TYPE_CHECKING:  # to use
         Parquet as Parquet,
     )
     from oop_engine.spark.run import SparkOutcome as SparkOutcome
+    from oop_engine.traces.csv_format import CsvFormat as CsvFormat
     from oop_engine.traces.disorder import Disorder as Disorder, Link as Link
     from oop_engine.traces.profile import Profile as Profile, profile as profile
-    from oop_engine.traces.trace import Trace as Trace, open_trace as open_trace, write_trace as write_trace
+    from oop_engine.traces.trace import Trace as Trace, open_trace as open_trace
+    from oop_engine.traces.trace_writing import write_trace as write_trace
 
 if TYPE_CHECKING:  # to extend
     from oop_engine.connectors.message_format import (

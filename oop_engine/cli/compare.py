@@ -9,18 +9,23 @@ import click
 
 from oop_engine.cli.options import (
     check_output,
+    csv_option,
     is_graph,
     json_option,
     scenario_argument,
     scenario_file,
     set_option,
+    type_option,
 )
 from oop_engine.cli.output import only_json, print_json, terminal, watching, write_whole
 from oop_engine.core.errors import UsageError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from oop_engine.lab.compare import Comparison
     from oop_engine.lab.scenario import Scenario
+    from oop_engine.traces.csv_format import CsvFormat
 
 __all__ = ["compare"]
 
@@ -38,6 +43,8 @@ __all__ = ["compare"]
 @click.option(
     "--report", type=click.Path(path_type=Path), metavar="FILE", help="Write an HTML report to this file."
 )
+@csv_option
+@type_option
 @json_option
 def compare(
     scenario: str,
@@ -48,6 +55,8 @@ def compare(
     policy: str | None,
     sink: str | None,
     report: Path | None,
+    csv: CsvFormat | None,
+    types: dict[str, pa.DataType],
     as_json: bool,
 ) -> int:
     """Run a scenario, or a graph of yours over traces, in order and out of order, and check both.
@@ -78,9 +87,13 @@ def compare(
             if settings:
                 msg = f"{scenario}: a graph has no parameters: leave --set out"
                 raise UsageError(msg)
-            loaded = _of_graph(Path(scenario), traces, time, unit, policy, sink, report)
+            loaded = _of_graph(Path(scenario), traces, time, unit, policy, sink, report, csv, types)
         else:
-            loaded = _of_scenario(scenario, traces, time or unit or policy or sink)
+            loaded = _of_scenario(
+                scenario,
+                traces,
+                time or unit or policy or sink or (csv and "--csv") or next(iter(types), None),
+            )
         with watching() as watch:
             comparison = run(loaded, settings, on_run=watch.on_run, on_tuples=watch.on_tuples)
         if report is not None:
@@ -100,11 +113,13 @@ def _of_graph(
     policy: str | None,
     sink: str | None,
     report: Path | None,
+    csv: CsvFormat | None,
+    types: dict[str, pa.DataType],
 ) -> Scenario:
     from oop_engine.cli.running.at_rest import opened
     from oop_engine.lab.own_graph import scenario_of
 
-    graph, feeds = opened(path, traces, time, unit, policy, ("--report", report))
+    graph, feeds = opened(path, traces, time, unit, policy, ("--report", report), csv, types)
     return scenario_of(graph, feeds, sink=sink, name=path.name)
 
 

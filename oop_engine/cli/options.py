@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -14,15 +15,22 @@ from oop_engine.core.errors import UsageError
 from oop_engine.system.apart import check_apart
 from oop_engine.system.python_file import file_and_name
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from oop_engine.traces.csv_format import CsvFormat
+
 __all__ = [
     "check_output",
     "complete_scenario",
+    "csv_option",
     "is_graph",
     "json_option",
     "order_option",
     "scenario_argument",
     "scenario_file",
     "set_option",
+    "type_option",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -84,6 +92,46 @@ def json_option(command: F) -> F:
     """Add ``--json``."""
     words = "Print one JSON object on stdout and nothing else."
     return click.option("--json", "as_json", is_flag=True, help=words)(command)
+
+
+def csv_option(command: F) -> F:
+    """Add ``--csv``."""
+    words = 'How CSV is written: --csv "delimiter=;,decimal=,,dates=%d.%m.%Y"; else it is sniffed. See docs/traces.md.'
+    return click.option("--csv", metavar="NAME=VALUE[,...]", callback=_csv, help=words)(command)
+
+
+def type_option(command: F) -> F:
+    """Add ``--type``, any number of times."""
+    words = "Traces of text: the type of a column, in place of a guess: bytes=int64. Repeat for several."
+    return click.option("--type", "types", multiple=True, metavar="COL=TYPE", callback=_types, help=words)(
+        command
+    )
+
+
+def _csv(ctx: click.Context, option: click.Parameter, given: str | None) -> CsvFormat | None:
+    from oop_engine.traces.csv_format import CsvFormat
+
+    return None if given is None else CsvFormat.of(given)
+
+
+def _types(ctx: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, pa.DataType]:
+    return {name: _type_of(text) for name, text in _settings(ctx, option, given).items()}
+
+
+def _type_of(text: str) -> pa.DataType:
+    """Return the type that a text names; raises ``UsageError`` if there is none such."""
+    import pyarrow as pa
+
+    if found := re.fullmatch(r"timestamp(?:\[(s|ms|us|ns)(?:, ?(?:tz=)?([\w/+:-]+))?\])?", text):
+        return pa.timestamp(found[1] or "us", found[2])
+    if found := re.fullmatch(r"decimal(?:128)?\(([0-9]{1,2}), ?([0-9]{1,2})\)", text):
+        return pa.decimal128(int(found[1]), int(found[2]))
+    try:
+        return pa.type_for_alias(text)
+    except ValueError:
+        known = "int64, float64, string, bool, date32, timestamp, timestamp[us, UTC], decimal(10,2)"
+        msg = f"--type: must be a type such as {known}; got {text!r}"
+        raise UsageError(msg) from None
 
 
 def order_option(command: F) -> F:

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from oop_engine.cli.options import json_option
+from oop_engine.cli.options import csv_option, json_option, type_option
 from oop_engine.cli.output import ProgressLine, print_json, terminal, watching
 from oop_engine.core.errors import TraceError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from oop_engine.core.operator import Message
     from oop_engine.traces import Trace
+    from oop_engine.traces.csv_format import CsvFormat
     from oop_engine.traces.profile import Profile
 
 __all__ = ["profile"]
@@ -27,6 +30,8 @@ __all__ = ["profile"]
 @click.option("--arrival", metavar="COL", help="The column of arrival times; default: rows are in order.")
 @click.option("--by", metavar="COL[,COL]...", help="Columns that make a group, such as the link.")
 @click.option("--format", "form", metavar="FORMAT", help="Format of the trace; default: by its suffix.")
+@csv_option
+@type_option
 @json_option
 def profile(
     trace: Path,
@@ -35,6 +40,8 @@ def profile(
     arrival: str | None,
     by: str | None,
     form: str | None,
+    csv: CsvFormat | None,
+    types: dict[str, pa.DataType],
     as_json: bool,
 ) -> None:
     """Measure the disorder of a trace, and print the cost of each policy of punctuation.
@@ -53,7 +60,7 @@ def profile(
     from oop_engine.traces.profile import profile as measure
 
     try:
-        opened = open_trace(trace, time=time, unit=unit, arrival=arrival, format=form)
+        opened = open_trace(trace, time=time, unit=unit, arrival=arrival, format=form, csv=csv, types=types)
     except TraceError as error:
         raise TraceError(_with_options(str(error))) from error
     columns = tuple(name.strip() for name in by.split(",")) if by else ()
@@ -66,7 +73,7 @@ def profile(
                 "trace": str(trace),
                 "schema": str(opened.schema),
                 "refused": opened.refused,
-                "notes": list(getattr(opened, "notes", ())),
+                "notes": opened.notes,
                 "verdict": verdict(found),
                 **found.to_dict(),
             }
@@ -96,6 +103,8 @@ def _show(trace: Trace, found: Profile) -> None:
     from oop_engine.lab.report.words import count, text
 
     console = terminal()
+    for note in trace.notes:
+        console.print(note, markup=False, soft_wrap=True)
     console.print(f"{trace.path}: {count(found.tuples)} tuples {trace.schema}", markup=False)
     punctuation = f"{count(found.promises)} punctuations" if found.promises else "no punctuation"
     refused = f"refused rows: {text(trace.refused)}" if trace.refused else "no row refused"

@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from oop_engine.cli.options import csv_option, type_option
 from oop_engine.cli.running.rows_read import rows_read
 from oop_engine.core.errors import UsageError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from oop_engine.service.served import Served
+    from oop_engine.traces.csv_format import CsvFormat
 
 __all__ = ["run"]
 
@@ -35,6 +39,8 @@ __all__ = ["run"]
 @click.option(
     "--policy", metavar="POLICY", help="Traces: of all sources; default: the best by their profile."
 )
+@csv_option
+@type_option
 @click.option(
     "--source",
     "sources",
@@ -93,6 +99,8 @@ def run(
     time: str | None,
     unit: str | None,
     policy: str | None,
+    csv: CsvFormat | None,
+    types: dict[str, pa.DataType],
     sources: tuple[str, ...],
     sinks: tuple[str, ...],
     checkpoint: str | None,
@@ -132,8 +140,8 @@ def run(
         msg = "run: give traces, or live sources with --source; not both, and not none"
         raise UsageError(msg)
     if sources:
-        if out or time or unit or policy or as_json:
-            msg = "run: --out, --json, --time, --unit and --policy are for traces; live, give --sink NAME=parquet:DIR"
+        if out or time or unit or policy or as_json or types:
+            msg = "run: --out, --json, --time, --unit and --policy, --type are for traces; give --sink NAME=parquet:DIR"
             raise UsageError(msg)
         return _live(
             graph,
@@ -147,13 +155,14 @@ def run(
             drain=drain,
             watch=watch,
             after_drain=after_drain,
+            csv=csv,
         )
     if sinks or checkpoint or drain or after_drain or dead_letters or anew or page is not None or watch:
         msg = "run: traces have an end, and no checkpoint: leave out the options of live sources, and give --out FILE"
         raise UsageError(msg)
     from oop_engine.cli.running.at_rest import at_rest
 
-    return at_rest(graph, traces, out, time, unit, policy, as_json=as_json)
+    return at_rest(graph, traces, out, time, unit, policy, as_json=as_json, csv=csv, types=types)
 
 
 def _live(
@@ -169,6 +178,7 @@ def _live(
     drain: bool,
     watch: bool,
     after_drain: bool,
+    csv: CsvFormat | None,
 ) -> int:
     from oop_engine.cli.running.graph_of import graph_of, named_nodes
     from oop_engine.cli.running.watch import logged
@@ -190,7 +200,7 @@ def _live(
         served = run_async(
             serve(
                 built,
-                {name: source_of(text, plan.schema(Stream(name))) for name, text in named.items()},
+                {name: source_of(text, plan.schema(Stream(name)), csv) for name, text in named.items()},
                 {name: sink_of(text) for name, text in into.items()},
                 checkpoint=checkpoint,
                 every_s=every,

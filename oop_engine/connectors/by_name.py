@@ -37,6 +37,7 @@ from oop_engine.core.groups.in_python import as_json
 from oop_engine.core.page import Page
 from oop_engine.core.registry import Registry
 from oop_engine.core.schema import Schema
+from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.format_registry import FORMATS
 
 __all__ = ["SINKS", "SOURCES", "register_sink", "register_source", "sink_of", "source_of"]
@@ -60,8 +61,10 @@ def register_sink(name: str) -> Callable[[SinkMaker], SinkMaker]:
     return lambda made: SINKS.register(name, made, made.__module__)
 
 
-def source_of(text: str, schema: Schema) -> LiveSource:
+def source_of(text: str, schema: Schema, csv: CsvFormat | None = None) -> LiveSource:
     """Return the source that ``kind:address?option=value`` names; with ``journal=DIR`` one that is kept there.
+
+    ``csv``: how CSV is written, unless the text tells it: ``tail:access.csv?csv=delimiter=;,decimal=,``.
 
     Raises ``UsageError`` if there is none such.
 
@@ -71,8 +74,22 @@ def source_of(text: str, schema: Schema) -> LiveSource:
     """
     kind, address, options = _parts("source", text, SOURCES)
     journal = options.pop("journal", None)
+    own = options.pop("csv", None)
     source = SOURCES[kind](address, options, schema)
+    if own is not None or csv is not None:
+        _set_csv(f"source {text!r}", source, csv if own is None else CsvFormat.of(own), must=own is not None)
     return source if journal is None else Journal(source, journal)
+
+
+def _set_csv(place: str, source: LiveSource, csv: CsvFormat | None, *, must: bool) -> None:
+    """Let a source read CSV as it is written; ``must``: it is an error if it reads none."""
+    if isinstance(source, GrowingFolder):
+        source.csv = csv
+    elif source.format == "csv" and csv is not None:
+        source.format = csv
+    elif must:
+        msg = f"{place}: csv tells how CSV is written; its format is {source.format!r}: add format=csv"
+        raise UsageError(msg)
 
 
 def sink_of(text: str) -> LiveSink:

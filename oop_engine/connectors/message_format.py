@@ -98,7 +98,7 @@ def shown(rows: pa.RecordBatch) -> str:
         row = first.to_pylist()[0]
     except (ArithmeticError, ValueError):  # a moment that Python has no date for
         row = {name: str(column) for name, column in zip(first.schema.names, first.columns, strict=True)}
-    if set(row) == {"line"} or LINE in row:
+    if set(row) <= {"line", "number"} or LINE in row:
         found = row.get("line", row.get(LINE))
     else:
         found = {name: value for name, value in row.items() if name != REFUSED}

@@ -16,9 +16,12 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 from oop_engine.connectors.link import ServerLink
+from oop_engine.traces.csv_format import CsvFormat
 
-__all__ = ["LiveSource", "Position", "Unreadable"]
+__all__ = ["Format", "LiveSource", "Position", "Unreadable"]
 
+Format: TypeAlias = str | CsvFormat
+"""How data are read: the name of a ``MessageFormat``, or how CSV is written."""
 Position: TypeAlias = Any
 """Where a source goes on: None (the beginning), or any value of JSON."""
 Unreadable: TypeAlias = Callable[..., None]
@@ -33,6 +36,7 @@ class LiveSource:
     acknowledge, a service with a checkpoint tells at its start that a crash loses data.  ``format``: how its data
     are read, the name of a ``MessageFormat``; of the format ``rows`` they are pages, punctuation, Arrow data or
     dictionaries.
+    ``is_file``: its data begin with the first line of a file.
     ``by_lines``: its data are cut at the ends of lines, so its format must have lines.
     ``gathers``: it is read when all before has gone in, and gives all that has come meanwhile together; from others
     the service reads on while the graph is busy, and gathers their data itself.
@@ -50,7 +54,8 @@ class LiveSource:
     blocks: bool = False
     adds: tuple[str, ...] = ()
     reads: Path | None = None
-    format: str = "rows"
+    is_file: ClassVar[bool] = False
+    format: Format = "rows"
     unreadable: Unreadable | None = None
 
     @cached_property

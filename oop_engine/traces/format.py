@@ -21,6 +21,7 @@ from oop_engine.core.values.arrow_data import TIME_KEYS
 
 __all__ = [
     "LINE",
+    "LINE_NUMBER",
     "REFUSED",
     "Marks",
     "Reader",
@@ -35,8 +36,8 @@ __all__ = [
 Record: TypeAlias = pa.RecordBatch | Punctuation
 """The two kinds of record in a file."""
 
-REFUSED, LINE = "oop_engine.refused", "oop_engine.line"
-"""Columns beside those asked for: why a row cannot be read (null: it can), and its text in the file."""
+REFUSED, LINE, LINE_NUMBER = "oop_engine.refused", "oop_engine.line", "oop_engine.line_number"
+"""Columns beside those asked for: why a row cannot be read (null: it can), its text, and its place."""
 
 
 @dataclass(frozen=True)

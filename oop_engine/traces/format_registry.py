@@ -12,6 +12,7 @@ from pathlib import Path
 
 from oop_engine.core.errors import UsageError
 from oop_engine.core.registry import Registry
+from oop_engine.traces.compressed import CODECS, is_compressed, without_codec
 from oop_engine.traces.format import Reader, Writer
 from oop_engine.traces.formats.arrow_ipc import ArrowReader, ArrowWriter
 from oop_engine.traces.formats.csv import CsvReader, CsvWriter
@@ -19,17 +20,29 @@ from oop_engine.traces.formats.json_lines import JsonReader, JsonWriter
 from oop_engine.traces.formats.msgpack_frames import FramesReader, FramesWriter
 from oop_engine.traces.formats.parquet import ParquetReader, ParquetWriter
 
-__all__ = ["FORMATS", "TraceFormat", "foreign_formats", "format_of", "register_format", "suffixes"]
+__all__ = [
+    "FORMATS",
+    "TraceFormat",
+    "foreign_formats",
+    "format_of",
+    "is_format",
+    "register_format",
+    "suffixes",
+]
 
 
 @dataclass(frozen=True)
 class TraceFormat:
-    """A format of traces: its ``name``, which is also the usual suffix, and other suffixes of such files."""
+    """A format of traces: its ``name``, which is also the usual suffix, and other suffixes of such files.
+
+    ``compressed``: its reader takes files that are compressed as a whole (``a.csv.gz``; ``traces.compressed``).
+    """
 
     name: str
     reader: type[Reader]
     writer: type[Writer]
     suffixes: tuple[str, ...] = ()
+    compressed: bool = False
 
 
 FORMATS = Registry[TraceFormat]("trace format")
@@ -56,24 +69,40 @@ def foreign_formats() -> tuple[TraceFormat, ...]:
 
 
 def format_of(path: str | Path, format: str | None = None) -> str:
-    """Return the name of a file's format; raises ``UsageError`` if there is none such."""
-    asked = format or Path(path).suffix.lower().lstrip(".")
+    """Return the name of a file's format; raises ``UsageError`` if there is none such.
+
+    >>> format_of("access.CSV.gz"), format_of("access.log", "jsonl")
+    ('csv', 'jsonl')
+    """
+    asked = format or without_codec(path).suffix.lower().lstrip(".")
     if asked not in _OF_SUFFIX:
         msg = f"{path}: unknown trace format {asked!r}: use one of {', '.join(sorted(_OF_SUFFIX))}"
         raise UsageError(msg)
-    return _OF_SUFFIX[asked].name
+    found = _OF_SUFFIX[asked]
+    if is_compressed(path) and not found.compressed:
+        msg = f"{path}: format {found.name!r} is not read or written compressed: unpack it, or use another format"
+        raise UsageError(msg)
+    return found.name
+
+
+def is_format(path: str | Path) -> bool:
+    """Tell whether the suffix of a path is that of a format."""
+    return without_codec(path).suffix.lower().lstrip(".") in _OF_SUFFIX
 
 
 def suffixes() -> Iterable[str]:
-    """Return the suffixes of all formats, without the dot."""
-    return _OF_SUFFIX.keys()
+    """Return the suffixes of all formats, without the dot, also with those of compressed files behind them."""
+    packed = (
+        f"{suffix}{codec}" for suffix, each in _OF_SUFFIX.items() if each.compressed for codec in CODECS
+    )
+    return [*_OF_SUFFIX.keys(), *packed]
 
 
 for _format in (
-    TraceFormat("parquet", ParquetReader, ParquetWriter, ("pq",)),
-    TraceFormat("arrow", ArrowReader, ArrowWriter, ("feather", "ipc")),
-    TraceFormat("csv", CsvReader, CsvWriter),
-    TraceFormat("jsonl", JsonReader, JsonWriter, ("ndjson",)),
-    TraceFormat("msgpack", FramesReader, FramesWriter),
+    TraceFormat("parquet", ParquetReader, ParquetWriter, ("pq",), compressed=True),
+    TraceFormat("arrow", ArrowReader, ArrowWriter, ("feather", "ipc"), compressed=True),
+    TraceFormat("csv", CsvReader, CsvWriter, ("tsv",), compressed=True),
+    TraceFormat("jsonl", JsonReader, JsonWriter, ("ndjson",), compressed=True),
+    TraceFormat("msgpack", FramesReader, FramesWriter, compressed=True),
 ):
     register_format(_format)

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import chain
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
 
-from oop_engine.core.change import Change
-from oop_engine.core.errors import EngineError, GraphError, TraceError, UsageError
+from oop_engine.core.errors import GraphError, TraceError, UsageError
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
-from oop_engine.core.values.arrays import converted
 from oop_engine.system.close_names import did_you_mean
-from oop_engine.system.whole_file import whole_file
-from oop_engine.traces.format import Marks, Reader, Writer, plain
-from oop_engine.traces.format_registry import FORMATS, format_of
+from oop_engine.traces.csv_format import CsvFormat
+from oop_engine.traces.format import Reader, Record, plain
+from oop_engine.traces.format_registry import FORMATS, format_of, is_format
+from oop_engine.traces.formats.csv import CsvReader
 from oop_engine.traces.formats.json_lines import JsonReader
 from oop_engine.traces.unknown_columns import UnknownColumns
-from oop_engine.traces.validation import Refuse, Validation, check_fields, check_names, some, wanted
+from oop_engine.traces.validation import (
+    Refuse,
+    Validation,
+    check_fields,
+    check_names,
+    check_texts,
+    some,
+    wanted,
+)
 
-__all__ = ["Trace", "check_writable", "open_trace", "write_trace"]
+__all__ = ["Trace", "open_trace"]
 
 _CELLS = 1 << 24
 
@@ -35,6 +41,7 @@ class Trace:
     Up to where the iteration is, ``refused`` counts by reason the rows that were diverted, ``nulls`` by column those
     that have no value in it, and, with ``counts_unknown``, ``unknown`` by name those with a column that the schema does
     not have: JSON lines with many such columns take up to twice as long to read then.
+    ``notes``: lines for the user: the form of CSV that was sniffed, and columns that are text because of few cells.
     """
 
     def __init__(
@@ -45,6 +52,7 @@ class Trace:
         arrival: str | None,
         page_rows: int,
         on_refused: Refuse | None,
+        declared: Collection[str] | None = None,
     ) -> None:
         self.path = path
         self.schema = schema
@@ -53,7 +61,9 @@ class Trace:
         self.nulls: dict[str, int] = {}
         self.unknown: dict[str, int] = {}
         self.counts_unknown = False
+        self.notes: list[str] = list(getattr(reader, "notes", ()))
         self._reader = reader
+        self._declared = declared
         self._page_rows = page_rows
         self._on_refused = on_refused
 
@@ -83,7 +93,7 @@ class Trace:
         elif self.counts_unknown:
             left_out = [name for name in self._reader.fields.names if name not in unknown.known]
         page_rows = max(min(self._page_rows, _CELLS // len(columns)), 1)
-        for record in self._reader.read(plain(columns), page_rows):
+        for record in self._records(plain(columns), page_rows):
             if not isinstance(record, pa.RecordBatch):
                 yield validation.punctuation(record)
                 continue
@@ -100,6 +110,11 @@ class Trace:
             if column.null_count:
                 self.nulls[name] = self.nulls.get(name, 0) + column.null_count
 
+    def _records(self, columns: pa.Schema, page_rows: int) -> Iterator[Record]:
+        if isinstance(self._reader, CsvReader) and self._declared is not None:
+            return self._reader.read_guessed(columns, self._declared)
+        return self._reader.read(columns, page_rows)
+
     def pages(self) -> Iterator[Page]:
         """Yield the pages only."""
         return (message for message in self if isinstance(message, Page))
@@ -114,6 +129,8 @@ def open_trace(
     arrival: str | None = None,
     page_rows: int = 65_536,
     format: str | None = None,
+    csv: CsvFormat | None = None,
+    types: Mapping[str, pa.DataType] | None = None,
     on_refused: Refuse | None = None,
 ) -> Trace:
     """Return the trace in a file; only its head is read now.
@@ -124,7 +141,9 @@ def open_trace(
     ``arrival``: the column of arrival times, never decreasing, a time like the
     progressing attribute; None: rows arrive in their order (see ``Validation``).  It becomes a
     column of the stream only if the schema has it.
-    ``format``: one of ``FORMATS``; None: by the suffix of the path.
+    ``format``: one of ``FORMATS``; None: by the suffix of the path; behind it may be ``.gz`` or ``.zst``.
+    ``csv``: how a CSV file is written (one of any suffix that no format has); the rest is sniffed (``Trace.notes``).
+    ``types``: types of columns of a text format whose other types are guessed; not beside a schema.
 
     Rows that cannot be read are diverted: counted in ``Trace.refused`` and handed to
     ``on_refused``.  Raises ``TraceError`` if the file is malformed (missing,
@@ -132,7 +151,15 @@ def open_trace(
     read, and ``UsageError`` if the format is not known.
     """
     path = Path(path)
-    made_from = FORMATS[format_of(path, format)].reader
+    asked = format or ("csv" if csv is not None and not is_format(path) else None)
+    name = format_of(path, asked)
+    made_from = FORMATS[name].reader
+    if csv is not None and name != "csv":
+        msg = f"open_trace: csv tells how a CSV file is written; {path} is {name}: leave it out, or give format='csv'"
+        raise UsageError(msg)
+    if types and schema is not None:
+        msg = "open_trace: types are those of columns whose types are guessed; a schema has them all: leave out one"
+        raise UsageError(msg)
     if page_rows < 1:
         msg = f"open_trace: page_rows must be at least 1; got {page_rows}"
         raise UsageError(msg)
@@ -140,57 +167,42 @@ def open_trace(
         msg = f"{path}: {'is no file' if path.exists() else 'does not exist'}: give the path of a trace"
         raise TraceError(msg)
     known = time if schema is None else schema.progressing
-    reader: Reader = made_from(path, tuple(name for name in (known, arrival) if name))
+    times = tuple(name for name in (known, arrival) if name)
+    columns = (
+        [] if schema is None else [*schema.names, *(n for n in [arrival] if n and n not in schema.names)]
+    )
+    reader: Reader = (
+        CsvReader(path, times, csv=csv, wanted=columns) if name == "csv" else made_from(path, times)
+    )
+    if types:
+        reader.fields = _typed(path, reader, types)
     check_names(path, reader.fields)
     arrival = arrival or reader.marks.arrival or None
+    declared = None if schema is not None else {*times, *(types or ())}
     if schema is None:
         schema = _schema_of(path, reader, time, unit, arrival)
     check_fields(path, reader, schema, arrival)
-    return Trace(path, reader, schema, arrival=arrival, page_rows=page_rows, on_refused=on_refused)
+    return Trace(path, reader, schema, arrival, page_rows, on_refused, declared)
 
 
-def check_writable(path: str | Path, schema: Schema, *, format: str | None = None) -> None:
-    """Raise ``TraceError`` if the format of ``path`` cannot hold the columns of ``schema``; nothing is written."""
-    made_from = FORMATS[format_of(path, format)].writer
-    made_from(
-        pa.BufferOutputStream(), plain(schema.fields), Marks(schema.progressing, schema.unit, "")
-    ).close()
-
-
-def write_trace(
-    path: str | Path,
-    schema: Schema,
-    messages: Iterable[Message],
-    *,
-    arrival_column: str | None = "arrival",
-    format: str | None = None,
-) -> int:
-    """Write messages to a file as they come; return the number of rows.
-
-    Arrival, if the pages carry it, goes into ``arrival_column`` (None: it is left out), of
-    the type of the progressing attribute.  The file appears under its name when it is
-    whole: on any error, or Ctrl-C, the file before stays.  Raises ``TraceError`` if
-    the format cannot hold the columns or the punctuation.
-    """
-    path = Path(path)
-    made_from = FORMATS[format_of(path, format)].writer
-    messages = iter(messages)
-    head, arrives = _until_page(messages)
-    column = arrival_column if arrives else None
-    fields = _stored_fields(path, schema, column)
-    try:
-        with whole_file(path) as file, pa.PythonFile(file, mode="w") as sink:
-            writer = made_from(sink, fields, Marks(schema.progressing, schema.unit, column or ""))
-            try:
-                rows = _write_all(path, writer, fields, column, chain(head, messages))
-            finally:
-                writer.close()
-    except (pa.ArrowException, OSError) as error:
-        if isinstance(error, EngineError):
-            raise
-        msg = f"{path}: cannot be written ({error}): check the folder and the space left"
-        raise TraceError(msg) from error
-    return rows
+def _typed(path: Path, reader: Reader, types: Mapping[str, pa.DataType]) -> pa.Schema:
+    """Return the columns of a file, some with the types that were asked for."""
+    fields = reader.fields
+    for name, kind in types.items():
+        if not isinstance(kind, pa.DataType):
+            msg = f"open_trace: types[{name!r}] must be a type of Arrow, such as pa.int64(); got {kind!r}"
+            raise UsageError(msg)
+        if name not in fields.names:
+            msg = f"{path}: no column {name!r} for types; there are {some(fields.names)}: name one of them"
+            raise TraceError(msg)
+        if not reader.guessed and fields.field(name).type != kind:
+            msg = f"{path}: column {name!r} is {fields.field(name).type}, and types of this format are no guesses; "
+            msg += f"got {kind}: leave it out of types, or give a schema"
+            raise TraceError(msg)
+        fields = fields.set(fields.names.index(name), pa.field(name, kind))
+    if reader.guessed:
+        check_texts(path, fields)
+    return fields
 
 
 def _schema_of(path: Path, reader: Reader, time: str | None, unit: str | None, arrival: str | None) -> Schema:
@@ -233,49 +245,3 @@ def _way_out(kind: pa.DataType, reader: Reader) -> str:
         return ", for there are no values to tell: give a schema of the columns"
     wanted = "whole numbers or timestamps such as 2024-05-01T12:00:00Z"
     return f", for most of its first values are no {wanted}: write them so, or name another column"
-
-
-def _until_page(messages: Iterator[Message]) -> tuple[list[Message], bool]:
-    """Return the messages up to the first page, and whether it carries arrival."""
-    head = []
-    for message in messages:
-        head.append(message)
-        if isinstance(message, Page):
-            return head, message.arrival is not None
-    return head, False
-
-
-def _stored_fields(path: Path, schema: Schema, column: str | None) -> pa.Schema:
-    fields = plain(schema.fields)
-    if column is None:
-        return fields
-    if column in fields.names:
-        msg = f"{path}: there is a column {column!r} already: give another arrival_column, or None"
-        raise TraceError(msg)
-    return fields.append(pa.field(column, schema.type_of(schema.progressing)))
-
-
-def _write_all(
-    path: Path, writer: Writer, fields: pa.Schema, column: str | None, messages: Iterable[Message]
-) -> int:
-    rows = 0
-    for message in messages:
-        if isinstance(message, Change):
-            msg = f"{path}: a trace has tuples and punctuation; got {message}: give changes to the runner"
-            raise TraceError(msg)
-        if not isinstance(message, Page):
-            writer.punctuation(message)
-        elif column is not None and message.arrival is None:
-            msg = f"{path}: every page must carry arrival as the first did; none from row {rows + 1}"
-            raise TraceError(msg)
-        elif len(message):
-            writer.write(_stored(message, fields, column))
-            rows += len(message)
-    return rows
-
-
-def _stored(page: Page, fields: pa.Schema, column: str | None) -> pa.RecordBatch:
-    columns = [converted(page.column(f.name), f.type)[0] for f in fields if f.name != column]
-    if column is not None:
-        columns.append(pa.array(page.arrival).cast(fields.field(column).type))
-    return pa.RecordBatch.from_arrays(columns, schema=fields)

@@ -23,7 +23,7 @@ from oop_engine.core.units import TIME_UNITS
 from oop_engine.core.values.arrays import converted
 from oop_engine.core.values.kinds import converts, reads_texts, way_out
 from oop_engine.system.close_names import did_you_mean
-from oop_engine.traces.format import LINE, REFUSED, Reader, readable
+from oop_engine.traces.format import LINE, LINE_NUMBER, REFUSED, Reader, readable
 from oop_engine.traces.punctuation_records import fit_punctuation
 
 __all__ = [
@@ -69,7 +69,7 @@ def check_names(path: Path, fields: pa.Schema) -> None:
         twice = next(name for name in known if names.count(name) > 1)
         msg = f"{path}: column names must differ; got {twice!r} twice: rename one"
         raise TraceError(msg)
-    if taken := known & {REFUSED, LINE}:
+    if taken := known & {REFUSED, LINE, LINE_NUMBER}:
         msg = f"{path}: a column cannot be called {taken.pop()!r}: rename it"
         raise TraceError(msg)
 
@@ -239,12 +239,14 @@ class Validation:
 
     def _refuse_lines(self, rows: pa.RecordBatch, good: NDArray[np.bool_]) -> pa.RecordBatch:
         """Refuse rows that the reader could not parse; return the columns without the two that mark them."""
-        reasons, lines = rows.column(REFUSED), rows.select([LINE]).rename_columns(["line"])
+        marks = {"line": LINE, "number": LINE_NUMBER}
+        there = {name: mark for name, mark in marks.items() if mark in rows.schema.names}
+        reasons, lines = rows.column(REFUSED), rows.select([*there.values()]).rename_columns([*there])
         for reason in reasons.unique().drop_null():
             which = _mask(pc.equal(reasons, reason).fill_null(False))
             self._refuse(lines, reason.as_py(), which)
             good &= ~which
-        return rows.drop_columns([REFUSED, LINE])
+        return rows.drop_columns([REFUSED, *there.values()])
 
     def _refuse_values(
         self, rows: pa.RecordBatch, field: pa.Field, good: NDArray[np.bool_], bad: NDArray[np.bool_]

@@ -256,7 +256,7 @@ def test_late_tuples_are_told_at_the_end_and_no_checkpoint_that_is_not_there(
         (("LOG", "--sink", "print:"), "traces have an end, and no checkpoint"),
         (
             ("--source", "tail:LOG", "--out", "x.csv"),
-            "--out, --json, --time, --unit and --policy are for traces",
+            "--out, --json, --time, --unit and --policy, --type are for traces",
         ),
         (("--source", "tail:LOG"), "--sink: the graph has counts; got none"),
         (("--source", "tail:LOG", "--source", "log=tail:LOG", "--sink", "print:"), "'log' is given twice"),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from oop_engine.core.operator import Message
     from oop_engine.core.schema import Schema
     from oop_engine.operators.policies.running_bound import Policy
+    from oop_engine.traces.csv_format import CsvFormat
     from oop_engine.traces.trace import Trace
 
 __all__ = ["Opened", "at_rest", "opened"]
@@ -50,6 +51,8 @@ def opened(
     unit: str | None,
     policy: str | None,
     out: tuple[str, Path | None] = ("--out", None),
+    csv: CsvFormat | None = None,
+    types: Mapping[str, pa.DataType] | None = None,
 ) -> Opened:
     """Return the graph in a file, and its traces; a single one needs no name.
 
@@ -67,20 +70,41 @@ def opened(
         }
         named = named_nodes("TRACE", texts, list(schemas))
         check_output(*out, *named.items())
-        _check_unused(schemas.values(), time, unit, policy)
-        return Opened(graph, {name: open_trace(text, schemas[name]) for name, text in named.items()})
+        _check_unused(schemas.values(), time, unit, policy, types)
+        traces = {
+            name: open_trace(text, schemas[name], csv=_csv_of(text, csv)) for name, text in named.items()
+        }
+        _print_notes(traces)
+        return Opened(graph, traces)
     check_takes(path, found, {}, {})
     if not texts:
         msg = f"{path}: give a trace for each source of the graph: NAME=TRACE, or TRACE where there is one source"
         raise UsageError(msg)
     named = named_or_alone("TRACE", texts)
     check_output(*out, *((name or "the graph", text) for name, text in named.items()))
-    traces = {name: open_trace(text, time=time, unit=unit) for name, text in named.items()}
+    traces = {
+        name: open_trace(text, time=time, unit=unit, csv=_csv_of(text, csv), types=types)
+        for name, text in named.items()
+    }
+    _print_notes(traces)
     schemas = of_any_name({name: trace.schema for name, trace in traces.items()})
     graph = made_graph(path, found, schemas, of_any_name(_policies(traces, policy)))
     names = [node.name for node in graph.plan().of_kind("source")]
     named = named_nodes("TRACE", texts, names)
     return Opened(graph, {name: traces[name if name in traces else ""] for name in named})
+
+
+def _csv_of(path: str, csv: CsvFormat | None) -> CsvFormat | None:
+    """Return how a trace is written, if it is CSV: one option is for all traces."""
+    from oop_engine.traces.format_registry import format_of, is_format
+
+    return csv if csv is not None and (not is_format(path) or format_of(path) == "csv") else None
+
+
+def _print_notes(traces: Mapping[str, Trace]) -> None:
+    for name, trace in traces.items():
+        for note in trace.notes:
+            print(f"{name or trace.path.name}: {note}", file=sys.stderr)
 
 
 def at_rest(
@@ -92,11 +116,13 @@ def at_rest(
     policy: str | None,
     *,
     as_json: bool,
+    csv: CsvFormat | None = None,
+    types: Mapping[str, pa.DataType] | None = None,
 ) -> int:
     """Run a graph over traces to their end; show the results, or write them into a file."""
     from oop_engine.face import run as run_graph
     from oop_engine.traces.format_registry import format_of
-    from oop_engine.traces.trace import check_writable, write_trace
+    from oop_engine.traces.trace_writing import check_writable, write_trace
 
     if out is not None and as_json:
         msg = "run: --out writes results into a file, and --json prints them: leave one of them out"
@@ -104,7 +130,7 @@ def at_rest(
     check_output("--out", out, *scenario_file(str(path)))
     if out is not None:
         format_of(out)
-    graph, traces = opened(path, texts, time, unit, policy, ("--out", out))
+    graph, traces = opened(path, texts, time, unit, policy, ("--out", out), csv, types)
     plan = graph.plan()
     [sink, *more] = plan.of_kind("sink")
     if more and out is not None:
@@ -157,7 +183,13 @@ def _watched(name: str, trace: Trace, watch: ProgressLine, rows: dict[str, int])
             watch.on_tuples(len(message))
 
 
-def _check_unused(schemas: Iterable[Schema], time: str | None, unit: str | None, policy: str | None) -> None:
+def _check_unused(
+    schemas: Iterable[Schema],
+    time: str | None,
+    unit: str | None,
+    policy: str | None,
+    types: Mapping[str, pa.DataType] | None,
+) -> None:
     """Refuse options that a graph with schemas and policies of its own would not follow."""
     way = "leave it out, or write the graph as graph(schemas, policies)"
     for schema in schemas:
@@ -168,6 +200,9 @@ def _check_unused(schemas: Iterable[Schema], time: str | None, unit: str | None,
             if given not in {None, own}:
                 msg = f"{option}: the graph has a schema of its own, whose {word} is {own!r}; got {given!r}: {way}"
                 raise UsageError(msg)
+    if types:
+        msg = f"--type: the graph has a schema of its own; got {', '.join(types)}: {way}"
+        raise UsageError(msg)
     if policy is not None:
         msg = f"--policy: the graph has policies of its own; got {policy!r}: {way}"
         raise UsageError(msg)

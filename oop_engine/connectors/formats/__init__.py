@@ -1,6 +1,23 @@
 """Formats of messages: those of here, and those that others register."""
 
-from oop_engine.connectors.formats import arrow_messages, msgpack_messages, rows, text_messages  # noqa: F401
-from oop_engine.connectors.message_format import MESSAGE_FORMATS
+from oop_engine.connectors.formats import (  # noqa: F401
+    arrow_messages,
+    json_messages,
+    msgpack_messages,
+    rows,
+)
+from oop_engine.connectors.formats.csv_messages import CsvMessages
+from oop_engine.connectors.message_format import MESSAGE_FORMATS, MessageFormat
+from oop_engine.connectors.source import LiveSource, Unreadable
+from oop_engine.core.schema import Schema
+from oop_engine.traces.csv_format import CsvFormat
 
-__all__ = ["MESSAGE_FORMATS"]
+__all__ = ["MESSAGE_FORMATS", "made_format"]
+
+
+def made_format(source: LiveSource, schema: Schema, place: str, unreadable: Unreadable) -> MessageFormat:
+    """Return the format in which a source's data are read; ``place`` and ``unreadable``: see ``MessageFormat``."""
+    if not isinstance(source.format, CsvFormat) and source.format != "csv":
+        return MESSAGE_FORMATS[source.format](schema, place, unreadable)
+    csv = source.format if isinstance(source.format, CsvFormat) else None
+    return CsvMessages(schema, place, unreadable, csv, in_file=source.is_file, by_lines=source.by_lines)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from oop_engine.connectors.source import LiveSource, Position
+from oop_engine.connectors.source import Format, LiveSource, Position
 from oop_engine.connectors.tailing.followed import LONGEST
 from oop_engine.connectors.tailing.tail import LogTail
 
@@ -32,11 +32,12 @@ class FileTail(LiveSource):
 
     replayable = True
     by_lines = True
+    is_file = True
 
     def __init__(
         self,
         path: str | Path,
-        format: str = "jsonl",
+        format: Format = "jsonl",
         *,
         every_s: float = 0.1,
         follow: bool = True,

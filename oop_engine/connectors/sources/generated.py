@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from oop_engine.connectors.message_format import shown
-from oop_engine.connectors.source import LiveSource, Position
+from oop_engine.connectors.source import Format, LiveSource, Position
 from oop_engine.connectors.sources.on_thread import ThreadReader
 from oop_engine.core.errors import UsageError
 from oop_engine.runners.feeds.forms import is_whole
@@ -79,7 +79,7 @@ class Generated(_OfFeed):
     It cannot be read again: after a crash it goes on with the next item.
     """
 
-    def __init__(self, feed: Feed, format: str = "rows") -> None:
+    def __init__(self, feed: Feed, format: Format = "rows") -> None:
         self._feed, self.format = feed, format
 
     def read(self, position: Position) -> AsyncIterator[tuple[Any, Position]]:
@@ -95,7 +95,7 @@ class Replayed(_OfFeed):
 
     replayable = True
 
-    def __init__(self, make: Callable[[int], Feed], format: str = "rows") -> None:
+    def __init__(self, make: Callable[[int], Feed], format: Format = "rows") -> None:
         self._make, self.format = make, format
 
     def read(self, position: Position) -> AsyncIterator[tuple[Any, Position]]:

@@ -17,6 +17,7 @@ from oop_engine.core.errors import TraceError, UsageError
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
+from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.format_registry import format_of
 from oop_engine.traces.trace import Trace, open_trace
 
@@ -36,17 +37,24 @@ class GrowingFolder(LiveSource):
 
     The position is a name, how many messages of it have been read, and whether these are all.  A file that is gone
     and was not read to its end is a ``TraceError``.  ``follow=False``: end behind the last file; else the folder need
-    not be there yet.  ``every_s``: seconds between two looks, each of which lists the names in the folder.
+    not be there yet.  ``every_s``: seconds between two looks, each of which lists the names in the folder.  ``csv``:
+    how its CSV files are written.
     """
 
     replayable = True
 
     def __init__(
-        self, folder: str | Path, schema: Schema, *, every_s: float = 1.0, follow: bool = True
+        self,
+        folder: str | Path,
+        schema: Schema,
+        *,
+        every_s: float = 1.0,
+        follow: bool = True,
+        csv: CsvFormat | None = None,
     ) -> None:
         self._folder, self._schema = Path(folder), schema
         self.reads = self._folder
-        self._every_s, self._follow = every_s, follow
+        self._every_s, self._follow, self.csv = every_s, follow, csv
         self._left_out = set[str]()
 
     async def read(self, position: Position) -> AsyncIterator[tuple[Any, Position]]:
@@ -118,7 +126,9 @@ class GrowingFolder(LiveSource):
             if self.unreadable is not None:
                 self.unreadable(reason, f"{name}, row {row}: {shown(rows)}", rows.num_rows)
 
-        return open_trace(self._folder / name, self._schema, on_refused=refused)
+        path = self._folder / name
+        csv = self.csv if format_of(path) == "csv" else None
+        return open_trace(path, self._schema, csv=csv, on_refused=refused)
 
     def _listed(self) -> set[str]:
         try:

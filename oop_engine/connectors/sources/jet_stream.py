@@ -11,7 +11,7 @@ from oop_engine.connectors import link
 from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.refusals import refused_by_nats
-from oop_engine.connectors.source import LiveSource, Position
+from oop_engine.connectors.source import Format, LiveSource, Position
 from oop_engine.core.errors import SetupError, TraceError
 
 __all__ = ["JetStream"]
@@ -31,7 +31,7 @@ class JetStream(LiveSource):
     replayable = True
 
     def __init__(
-        self, server: str, stream: str, subject: str | None = None, format: str = "jsonl", *, follow: bool = True,
+        self, server: str, stream: str, subject: str | None = None, format: Format = "jsonl", *, follow: bool = True,
         options: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
         self._server, self._stream, self._subject = server, stream, subject

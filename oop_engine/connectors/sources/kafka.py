@@ -12,7 +12,7 @@ from oop_engine.connectors.kafka_rights import KafkaRights
 from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.refusals import kafka_is_away
-from oop_engine.connectors.source import LiveSource, Position
+from oop_engine.connectors.source import Format, LiveSource, Position
 from oop_engine.core.errors import SetupError, TraceError
 
 __all__ = ["Kafka"]
@@ -40,7 +40,7 @@ class Kafka(LiveSource):
         servers: str,
         topic: str,
         partitions: list[int] | None = None,
-        format: str = "jsonl",
+        format: Format = "jsonl",
         *,
         group: str = "oop-engine",
         follow: bool = True,

@@ -13,7 +13,7 @@ from typing import Any
 
 from oop_engine.connectors import link
 from oop_engine.connectors.library import library
-from oop_engine.connectors.source import LiveSource, Position
+from oop_engine.connectors.source import Format, LiveSource, Position
 from oop_engine.core.errors import SetupError, TraceError
 from oop_engine.system.stopwatch import wall
 
@@ -49,7 +49,7 @@ class Mqtt(LiveSource):
     """
 
     def __init__(
-        self, host: str, topics: str | list[str], client_id: str, format: str = "jsonl", *,
+        self, host: str, topics: str | list[str], client_id: str, format: Format = "jsonl", *,
         port: int = 1883, keep_s: int = 7 * 86_400, **options: Any,
     ) -> None:  # fmt: skip
         self._host, self._port, self._client_id, self.format = host, port, client_id, format

@@ -9,7 +9,7 @@ from typing import Any
 from oop_engine.connectors import link
 from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
-from oop_engine.connectors.source import LiveSource, Position
+from oop_engine.connectors.source import Format, LiveSource, Position
 from oop_engine.core.errors import SetupError, TraceError
 
 __all__ = ["RedisStream"]
@@ -30,7 +30,13 @@ class RedisStream(LiveSource):
     replayable = True
 
     def __init__(
-        self, url: str, stream: str, format: str = "jsonl", *, field: str | None = "data", follow: bool = True
+        self,
+        url: str,
+        stream: str,
+        format: Format = "jsonl",
+        *,
+        field: str | None = "data",
+        follow: bool = True,
     ) -> None:
         self._url, self._stream, self.format, self._follow = url, stream, format, follow
         self._field = None if field is None else field.encode()

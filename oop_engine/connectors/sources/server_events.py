@@ -10,7 +10,7 @@ from oop_engine.connectors import link
 from oop_engine.connectors.alive import keep_alive
 from oop_engine.connectors.library import library
 from oop_engine.connectors.refusals import REFUSED_BY_HTTP
-from oop_engine.connectors.source import LiveSource, Position
+from oop_engine.connectors.source import Format, LiveSource, Position
 from oop_engine.core.errors import SetupError
 
 __all__ = ["ServerEvents"]
@@ -32,7 +32,7 @@ class ServerEvents(LiveSource):
     replayable = True  # of servers that go on behind an id
 
     def __init__(
-        self, url: str, format: str = "jsonl", *, event: str | None = None, again: bool = True,
+        self, url: str, format: Format = "jsonl", *, event: str | None = None, again: bool = True,
         options: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
         self._url, self.format, self._event, self._again = url, format, event, again

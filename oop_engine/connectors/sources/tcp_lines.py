@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from typing import cast
 
 from oop_engine.connectors.alive import keep_alive
-from oop_engine.connectors.source import LiveSource, Position
+from oop_engine.connectors.source import Format, LiveSource, Position
 from oop_engine.core.errors import SetupError
 
 __all__ = ["TcpLines"]
@@ -29,7 +29,7 @@ class TcpLines(LiveSource):
     by_lines = True
     gathers = True
 
-    def __init__(self, host: str, port: int, format: str = "jsonl", *, connect: bool = False) -> None:
+    def __init__(self, host: str, port: int, format: Format = "jsonl", *, connect: bool = False) -> None:
         self.host, self.port, self.format, self._connect = host, port, format, connect
 
     async def read(self, position: Position) -> AsyncIterator[tuple[bytes, Position]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from oop_engine.connectors.library import library
 from oop_engine.connectors.refusals import REFUSED_BY_HTTP
-from oop_engine.connectors.source import LiveSource, Position
+from oop_engine.connectors.source import Format, LiveSource, Position
 from oop_engine.core.errors import SetupError
 
 __all__ = ["WebSocket"]
@@ -26,7 +26,7 @@ class WebSocket(LiveSource):
     """
 
     def __init__(
-        self, url: str, format: str = "jsonl", *, first: str | None = None, again: bool = True,
+        self, url: str, format: Format = "jsonl", *, first: str | None = None, again: bool = True,
         options: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
         self._url, self.format, self._first, self._again = url, format, first, again

@@ -12,12 +12,13 @@ from base64 import b64decode
 from itertools import accumulate
 from typing import Any
 
-from oop_engine.connectors.formats import MESSAGE_FORMATS
+from oop_engine.connectors.formats import MESSAGE_FORMATS, made_format
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.core.errors import UsageError
 from oop_engine.core.operator import Message
 from oop_engine.core.schema import Schema
 from oop_engine.service.dead_letters import DeadLetters
+from oop_engine.traces.csv_format import CsvFormat
 
 __all__ = ["Piece", "RecordReader"]
 
@@ -42,16 +43,17 @@ class RecordReader:
     """
 
     def __init__(self, name: str, source: LiveSource, schema: Schema, dead: DeadLetters) -> None:
-        if source.format not in MESSAGE_FORMATS:
+        kind = "csv" if isinstance(source.format, CsvFormat) else source.format
+        if kind not in MESSAGE_FORMATS:
             msg = f"source {name!r}: unknown message format {source.format!r}: use one of {', '.join(MESSAGE_FORMATS)}"
             raise UsageError(msg)
-        if source.by_lines and not MESSAGE_FORMATS[source.format].by_lines:
+        if source.by_lines and not MESSAGE_FORMATS[kind].by_lines:
             known = ", ".join(each for each, found in MESSAGE_FORMATS.items() if found.by_lines)
             msg = f"source {name!r}: is read by lines; got format {source.format!r}, which has none: use one of {known}"
             raise UsageError(msg)
         self._name, self._source, self._dead = name, source, dead
         source.unreadable = self._unreadable = dead.of(name)
-        self._format = MESSAGE_FORMATS[source.format](schema, f"source {name!r}", self._refused)
+        self._format = made_format(source, schema, f"source {name!r}", self._refused)
         self._format.unknown.allow(source.adds)
         self._probes = self._logged = False  # whether a refusal ends the reading; unknown columns are logged
         self._letters: list[tuple[str, str, int]] | None = None  # of one record: reason, text, rows

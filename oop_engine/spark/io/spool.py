@@ -22,7 +22,8 @@ from oop_engine.runners.door import admitted
 from oop_engine.runners.feeds.bad_rows import Refusals
 from oop_engine.runners.feeds.forms import Intake
 from oop_engine.spark.io.segments import SEGMENT_ROWS
-from oop_engine.traces.trace import open_trace, write_trace
+from oop_engine.traces.trace import open_trace
+from oop_engine.traces.trace_writing import write_trace
 
 __all__ = ["SPOOLED", "Spooled", "spool"]
 

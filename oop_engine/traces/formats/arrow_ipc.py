@@ -11,6 +11,7 @@ import msgpack
 import pyarrow as pa
 
 from oop_engine.core.punctuation import Punctuation
+from oop_engine.traces.compressed import seekable
 from oop_engine.traces.format import Marks, Record, readable
 from oop_engine.traces.formats.msgpack_frames import frame_of
 from oop_engine.traces.punctuation_records import punctuation_of
@@ -39,7 +40,7 @@ class ArrowReader:
 
     def __init__(self, path: Path, times: tuple[str, ...] = ()) -> None:
         self._path = path
-        with readable(path), pa.OSFile(str(path)) as source:
+        with readable(path), seekable(path) as source:
             schema = pa.ipc.open_file(source).schema
             self.fields = schema.remove_metadata()
             self.marks = Marks.of(schema)
@@ -47,7 +48,7 @@ class ArrowReader:
     def read(self, columns: pa.Schema, page_rows: int) -> Iterator[Record]:
         """Yield batches as they were written, and the punctuation between them."""
         wanted = [self.fields.get_field_index(name) for name in columns.names]
-        with readable(self._path), pa.OSFile(str(self._path)) as source:
+        with readable(self._path), seekable(self._path) as source:
             reader = pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=sorted(wanted)))
             for i in range(reader.num_record_batches):
                 batch, metadata = reader.get_batch_with_custom_metadata(i)

@@ -1,85 +1,195 @@
-"""CSV: a header, then a row a line; carries no punctuation.
+"""CSV: a header, then rows (``csv_rows``); carries no punctuation.
 
 An empty cell is null, ``""`` is the empty string.  In columns that are not text, ``NA``,
-``N/A``, ``null`` and ``None`` are null too.  A row with too few or too many cells is an error: nobody
-can tell which cell is missing.
+``N/A``, ``null`` and ``None`` are null too.  A row with too few or too many cells is refused: nobody
+can tell which cell is missing.  A ``CsvFormat`` has how a file is written; the rest is sniffed.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+import codecs
+import json
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
 from oop_engine.core.errors import TraceError
 from oop_engine.core.punctuation import Punctuation
+from oop_engine.core.values.arrays import converted
 from oop_engine.core.values.rfc3339 import with_moment_texts
-from oop_engine.traces.casting import guess, guess_time
+from oop_engine.traces.compressed import opened
+from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.format import Marks, Record, readable, require_textual
+from oop_engine.traces.formats.csv_cells import canonical
+from oop_engine.traces.formats.csv_rows import LONGEST, CsvRows
+from oop_engine.traces.formats.csv_sniffed import sniffed_cells, sniffed_delimiter, sniffed_encoding
+from oop_engine.traces.formats.guessing import guess, guess_time, merged_by, spoiler_of
 
 __all__ = ["CsvReader", "CsvWriter"]
 
-_MISFIT = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", re.DOTALL)
-_BLOCK = 1 << 18  # Arrow reads up to 32 of them ahead
+_BLOCK = 1 << 20
+_SAMPLE = 10_000
+"""Rows by which types are guessed, at least; of a large file a quarter of the first block."""
 
 
 class CsvReader:
-    """Blocks of 256 kB; every cell is yielded as the bytes it is."""
+    """Blocks of 1 MB; every cell is yielded as the bytes it is, numbers and dates as ISO 8601 has them.
+
+    ``csv``: how the file is written; ``wanted``: names of the columns of a schema, so that no types are guessed but
+    those of times, and a file without a header has these columns.
+    ``notes``: lines for the user: the form that was sniffed, and why columns are text.
+    """
 
     guessed: ClassVar[bool] = True
     sparse: ClassVar[bool] = False
     crowded: ClassVar[bool] = False
 
-    def __init__(self, path: Path, times: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        path: Path,
+        times: tuple[str, ...] = (),
+        *,
+        csv: CsvFormat | None = None,
+        wanted: Collection[str] = (),
+    ) -> None:
         self._path = path
         self.marks = Marks()
-        self._names = self._header()
-        nothing = pa.RecordBatch.from_pydict({name: pa.array([], pa.binary()) for name in self._names})
-        head = next(self._blocks(self._names), nothing)
-        guesses = [(guess_time if name in times else guess)(head.column(name)) for name in self._names]
-        self.fields = pa.schema(list(zip(self._names, guesses, strict=True)))
+        self.notes: list[str] = []
+        given = csv or CsvFormat()
+        with readable(path):
+            head, self.csv = self._told_by_head(given, tuple(times))
+            with readable(path, "a CSV trace begins with a line of column names"):
+                self._names = self._header(head, wanted)
+            nothing = pa.RecordBatch.from_pydict({name: pa.array([], pa.binary()) for name in self._names})
+            first = next(self._blocks(self._names), nothing).select(self._names)
+            first = first.slice(0, max(first.num_rows // 4, _SAMPLE))
+        self.csv = sniffed_cells(first, self.csv)
+        guesses = {
+            name: self._guess(name, first, name in times)
+            for name in self._names
+            if name in times or not wanted
+        }
+        self.fields = pa.schema([(name, guesses.get(name, pa.string())) for name in self._names])
+        self._note(given, head)
 
     def read(self, columns: pa.Schema, page_rows: int) -> Iterator[Record]:
-        """Yield the rows of each block; raises ``TraceError`` at a row of another length than the header."""
-        return self._blocks(columns.names)
+        """Yield the rows of each block; rows that are none are refused."""
+        return self._read(columns, ())
 
-    def _blocks(self, names: list[str]) -> Iterator[pa.RecordBatch]:
-        with readable(self._path):
-            try:
-                yield from self._open(names)
-            except pa.ArrowInvalid as error:
-                if (found := _MISFIT.search(str(error))) is None:
-                    raise
-                row, wanted, got, text = found.groups()
-                msg = (
-                    f"{self._path}: line {row} (row {int(row) - 1}): must have {wanted} cells as the header has; "
-                    f"got {got}: {text[:80]!r}: mend or delete the line"
-                )
-                raise TraceError(msg) from None
+    def read_guessed(self, columns: pa.Schema, declared: Collection[str]) -> Iterator[Record]:
+        """Yield the same rows; in columns whose type is a guess, numbers that are written otherwise are refused."""
+        return self._read(columns, [f.name for f in columns if f.name not in declared])
 
-    def _header(self) -> list[str]:
-        with self._path.open("rb") as file:
-            line = file.readline(_BLOCK)
-        with readable(self._path, "a CSV trace begins with a line of column names"):
-            options = pa.csv.ReadOptions(autogenerate_column_names=True, use_threads=False)
-            cells = pa.csv.read_csv(pa.py_buffer(line), options, convert_options=_as_bytes(None)).slice(0, 1)
-            names = [cell.as_py() or "" for column in cells.columns for cell in column.cast(pa.string())]
+    def _read(self, columns: pa.Schema, guesses: Collection[str]) -> Iterator[Record]:
+        for batch in self._blocks(columns.names):
+            cells = {name: batch.column(name) for name in batch.schema.names}
+            for field in columns:
+                cells[field.name] = canonical(cells[field.name], field.type, self.csv)
+                if field.name in guesses and pa.types.is_integer(field.type):
+                    cells[field.name] = _as_texts_are(field.name, cells[field.name])
+            yield pa.RecordBatch.from_pydict(cells)
+
+    def _guess(self, name: str, head: pa.RecordBatch, is_time: bool) -> pa.DataType:
+        texts, prepared = head.column(name), partial(canonical, format=self.csv)
+        if is_time:
+            return guess_time(texts, prepared)
+        kind = guess(texts, prepared)
+        if kind == pa.string() and (spoiler := spoiler_of(texts, prepared)) is not None:
+            self.notes.append(spoiler.line(name))
+        return kind
+
+    def _told_by_head(self, given: CsvFormat, known: tuple[str, ...]) -> tuple[bytes, CsvFormat]:
+        """Return the first block as UTF-8, and the format with encoding and delimiter."""
+        with opened(self._path) as file:
+            raw = file.read(_BLOCK)
+        encoding, mark = sniffed_encoding(raw)
+        if given.encoding is not None and not mark:
+            encoding = given.encoding
+        self._mark = mark
+        found = replace(given, encoding=encoding)
+        head = raw[mark:]
+        if not _is_utf8(encoding):
+            head = codecs.getincrementaldecoder(encoding)().decode(head).encode()
+        if found.delimiter is None:
+            found = replace(found, delimiter=sniffed_delimiter(head, found, known))
+        return head, found
+
+    def _header(self, head: bytes, wanted: Collection[str]) -> list[str]:
+        rows = CsvRows(self.csv, [""], spans=True)
+        cells, text, at = rows.header(head)
+        self._first_line, self._starts_at = rows.line, at
+        if self.csv.header is False:
+            self._first_line, self._starts_at = 1, 0
+            names = list(self.csv.names or wanted)
+            return names or [f"column_{i}" for i in range(1, len(cells or ()) + 1)]
+        if cells is None or len(text) >= LONGEST:
+            msg = f"empty, or a quote that does not close: {text[:80]!r}" if text else "empty"
+            raise ValueError(msg)
+        names = [cell.decode() for cell in cells]
         if len(set(names)) < len(names):
-            msg = f"{self._path}: line 1: column names must differ; got {', '.join(names)}: rename one"
+            msg = f"{self._path}: line {rows.line - 1}: column names must differ; got {', '.join(names)}: rename one"
             raise TraceError(msg)
         return names
 
-    def _open(self, names: list[str]) -> pa.csv.CSVStreamingReader:
-        return pa.csv.open_csv(
-            self._path,
-            pa.csv.ReadOptions(block_size=_BLOCK, use_threads=False),
-            pa.csv.ParseOptions(newlines_in_values=True),
-            _as_bytes(self._names, names),
-        )
+    def _note(self, given: CsvFormat, head: bytes) -> None:
+        """Note the form that was sniffed, if it is not the usual one."""
+        usual = replace(given, delimiter=given.delimiter or ",", encoding=given.encoding or "utf-8")
+        shown = {
+            name: value
+            for name, value in vars(self.csv).items()
+            if value != getattr(usual, name) and name in ("delimiter", "encoding", "decimal", "dates")
+        }
+        if shown:
+            words = ", ".join(f"{name} {json.dumps(value)}" for name, value in shown.items())
+            self.notes.insert(0, f"csv: {words} (sniffed; another with CsvFormat, --csv)")
+        if _is_utf8(self.csv.encoding or "utf-8") and not _decodes(head):
+            self.notes.insert(
+                0, 'csv: has texts that are no UTF-8: declare them, such as --csv "encoding=latin-1"'
+            )
+
+    def _blocks(self, names: list[str]) -> Iterator[pa.RecordBatch]:
+        with readable(self._path):
+            rows = CsvRows(self.csv, self._names, spans=True, line=self._first_line)
+            skipped, data, at_long_row = self._starts_at, b"", False
+            for block, last in _with_last(self._as_utf8()):
+                data = data + block if data else block
+                if skipped:
+                    skipped, data = max(skipped - len(data), 0), data[skipped:]
+                if at_long_row:
+                    end = data.find(b"\n") + 1
+                    at_long_row, data = not end, data[end:] if end else b""
+                    rows.line += not at_long_row
+                cut = len(data) if last else _end_of_lines(data)
+                if cut == 0 and len(data) >= LONGEST:
+                    yield _too_long(rows, data, names)
+                    at_long_row, data = True, b""
+                    continue
+                if cut:
+                    batch, used = rows.read(data[:cut], names, last=last)
+                    data = data[used:]
+                    if batch.num_rows:
+                        yield batch
+
+    def _as_utf8(self) -> Iterator[bytes]:
+        """Yield the file in blocks of UTF-8, without the byte order mark."""
+        encoding = self.csv.encoding or "utf-8"
+        decoder = None if _is_utf8(encoding) else codecs.getincrementaldecoder(encoding)()
+        with opened(self._path) as file:
+            file.read(self._mark)
+            while block := file.read(_BLOCK):
+                if decoder is not None:
+                    yield decoder.decode(block).encode()
+                else:  # to the end of a line, so that nothing is left to be copied
+                    yield block if block.endswith(b"\n") else block + file.readline(_BLOCK)
+            if decoder is not None:
+                yield decoder.decode(b"", True).encode()
 
 
 class CsvWriter:
@@ -87,12 +197,19 @@ class CsvWriter:
 
     def __init__(self, sink: pa.NativeFile, fields: pa.Schema, marks: Marks) -> None:
         require_textual(fields, "csv")
+        for name in fields.names:
+            if name != name.strip("\r\n\0") or not name:
+                msg = f"csv: column {name!r}: a name must be a text that a header can hold: rename it"
+                raise TraceError(msg)
         texts = with_moment_texts(fields.empty_table()).schema
         self._writer = pa.csv.CSVWriter(sink, texts)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows."""
-        self._writer.write_batch(with_moment_texts(batch))
+        rows = with_moment_texts(batch)
+        if rows.nbytes >= LONGEST:
+            _check_lengths(rows)
+        self._writer.write_batch(rows)
 
     def punctuation(self, punctuation: Punctuation) -> None:
         """Refuse: CSV has rows only."""
@@ -104,12 +221,71 @@ class CsvWriter:
         self._writer.close()
 
 
-def _as_bytes(names: list[str] | None, included: list[str] | None = None) -> pa.csv.ConvertOptions:
-    """Return options that read cells as bytes: one that is no UTF-8 must not stop the others."""
-    return pa.csv.ConvertOptions(
-        column_types=None if names is None else dict.fromkeys(names, pa.binary()),
-        include_columns=included,
-        null_values=[""],
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
-    )
+def _check_lengths(rows: pa.RecordBatch) -> None:
+    """Raise ``TraceError`` if a row may be longer than one that can be read."""
+    texts = [c for c in rows.columns if pa.types.is_string(c.type) or pa.types.is_large_string(c.type)]
+    lengths = [pc.add(pc.multiply(pc.binary_length(c).fill_null(0).cast(pa.int64()), 2), 4) for c in texts]
+    for i in range(rows.num_rows if lengths else 0):
+        if sum(each[i].as_py() for each in lengths) + 64 * len(rows.columns) >= LONGEST:
+            msg = f"csv: a row must be shorter than {LONGEST:,} bytes, with quotes: use arrow, parquet or msgpack"
+            raise TraceError(msg)
+
+
+def _as_texts_are(name: str, cells: pa.Array) -> pa.Array:
+    """Return cells of whole numbers, those like ``007`` with a word why they are refused: the type is a guess."""
+    if not _may_have_zeros(cells):
+        return cells
+    texts = converted(cells, pa.string())[0]
+    values = converted(texts, pa.int64())[0]
+    if not pc.any(bad := pc.and_(merged_by(texts, pa.int64()).fill_null(False), values.is_valid())).as_py():
+        return cells
+    reason = pc.binary_join_element_wise(texts, f" (a guess; types={{'{name}': ...}} decides)", "")
+    return pc.if_else(bad, reason.cast(cells.type), cells)
+
+
+def _may_have_zeros(cells: pa.Array) -> bool:
+    """Tell whether a cell may have another sign than digits and a minus, or begin with a zero and go on."""
+    _, ends, data = cells.buffers()
+    offsets = np.frombuffer(ends, np.int32)[cells.offset : cells.offset + len(cells) + 1]
+    starts = offsets[:-1][np.diff(offsets) > 1]
+    if not len(starts):
+        return False
+    signs = np.frombuffer(data, np.uint8)
+    region = signs[offsets[0] : offsets[-1]]
+    if ((region > 57) | ((region < 48) & (region != 45))).any():
+        return True
+    first, second = signs[starts], signs[starts + 1]
+    return bool(((first == 48) | ((first == 45) & (second == 48))).any())
+
+
+def _too_long(rows: CsvRows, data: bytes, names: list[str]) -> pa.RecordBatch:
+    nothing = {name: pa.nulls(1, pa.binary()) for name in names}
+    reason = f"a row must be shorter than {LONGEST:,} bytes"
+    return pa.RecordBatch.from_pydict(nothing | rows.refused([reason], [data], [rows.line]))
+
+
+def _end_of_lines(data: bytes) -> int:
+    """Return where the last whole line ends: at a line feed, or, in a file that has none, at a carriage return."""
+    end = data.rfind(b"\n") + 1
+    return end or data.rfind(b"\r", 0, len(data) - 1) + 1
+
+
+def _with_last(blocks: Iterator[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """Yield blocks, each with whether it is the last."""
+    held = next(blocks, b"")
+    for block in blocks:
+        yield held, False
+        held = block
+    yield held, True
+
+
+def _is_utf8(encoding: str) -> bool:
+    return codecs.lookup(encoding).name == "utf-8"
+
+
+def _decodes(head: bytes) -> bool:
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,7 +21,8 @@ import pyarrow.compute as pc
 from oop_engine.core.errors import TraceError
 from oop_engine.core.punctuation import GroupWise, Joint, Linear, Punctuation, Watermark
 from oop_engine.core.values.rfc3339 import moment_texts
-from oop_engine.traces.format import Marks, Record, readable, require_textual
+from oop_engine.traces.compressed import opened
+from oop_engine.traces.format import LINE, REFUSED, Marks, Record, readable, require_textual
 from oop_engine.traces.formats.json_rows import OtherKey, guessed, object_of, rows_of
 from oop_engine.traces.punctuation_records import punctuation_of_json
 
@@ -29,6 +30,7 @@ __all__ = ["JsonReader", "JsonWriter", "apart"]
 
 _BLOCK = 1 << 20
 _LONGEST = 1 << 22
+_SHOWN = 1000
 _PUNCTUATION = re.compile(rb'^[ \t]*\{[ \t]*"punctuation"[ \t]*:.*$\n?', re.MULTILINE)
 _ESCAPED = r'["\\\x00-\x1f]'
 _MARK = b"\xef\xbb\xbf"  # some programs put it in front of UTF-8
@@ -48,37 +50,49 @@ class JsonReader:
         self._path = path
         self.marks = Marks()
         self.other: OtherKey | None = None
-        head = _PUNCTUATION.sub(b"", next(self._blocks(), b""))
+        head = b"".join(lines for lines, is_punctuation in apart(self._head()) if not is_punctuation)
         if head.strip() and not head.lstrip().startswith(b"{"):
             got = head.lstrip()[:20]
             msg = f"{path}: must have a JSON object a line; it begins with {got!r}: is it JSON lines?"
             raise TraceError(msg)
-        self.fields, self.crowded = guessed(head, times)
+        self.fields, self.crowded, self.notes = guessed(head, times)
 
     def read(self, columns: pa.Schema, page_rows: int) -> Iterator[Record]:
         """Yield the rows of each block and the punctuation between them; values that do not fit their type as text."""
         with readable(self._path):
-            for block in self._blocks():
+            for block in self._blocks(columns.names):
+                if isinstance(block, pa.RecordBatch):
+                    yield block
+                    continue
                 for lines, is_punctuation in apart(block):
                     if is_punctuation:
                         yield punctuation_of_json(lines, columns)
                     else:
                         yield from rows_of(lines, columns, self.other)
 
-    def _blocks(self) -> Iterator[bytes]:
-        """Yield the file in blocks of whole lines."""
-        with readable(self._path), self._path.open("rb") as file:
-            file.seek(len(_MARK) if file.read(len(_MARK)) == _MARK else 0)
-            while block := file.read(_BLOCK):
-                block += file.readline(_LONGEST)
+    def _head(self) -> bytes:
+        return next((block for block in self._blocks() if isinstance(block, bytes) and block), b"")
+
+    def _blocks(self, names: Sequence[str] = ()) -> Iterator[Any]:
+        """Yield the file in blocks of whole lines, and a refused row for each line that is too long."""
+        with readable(self._path), opened(self._path) as file:
+            first = file.read(_BLOCK).removeprefix(_MARK)
+            while block := first or file.read(_BLOCK):
+                first = b""
                 if not block.endswith(b"\n"):
-                    self._check_last(block.rsplit(b"\n", 1)[-1])
+                    start = block.rfind(b"\n") + 1
+                    block += file.readline(_LONGEST)
+                    if len(block) - start >= _LONGEST:
+                        yield block[:start]
+                        yield _too_long(block[start : start + _SHOWN], names)
+                        while not block.endswith(b"\n") and (block := file.readline(_LONGEST)):
+                            pass
+                        continue
+                    if not block.endswith(b"\n"):
+                        self._check_last(block[start:])
                 yield block
 
     def _check_last(self, line: bytes) -> None:
-        if len(line) >= _LONGEST:
-            msg = f"{self._path}: a line must be shorter than {_LONGEST:,} bytes; got {line[:60]!r}...: divide it"
-            raise TraceError(msg)
         if line.strip() and isinstance(object_of(line), str):
             msg = f"{self._path}: ends within a line ({line[:60]!r}): it was cut off; mend or delete the line"
             raise TraceError(msg)
@@ -100,6 +114,9 @@ class JsonWriter:
         cells = [_cells(column) for column in batch.columns]
         parts = [part for pair in zip(self._keys, cells, strict=True) for part in pair]
         lines = pc.binary_join_element_wise(*parts, "}\n", "")
+        if len(lines) and pc.max(pc.binary_length(lines)).as_py() >= _LONGEST:
+            msg = f"jsonl: a line must be shorter than {_LONGEST:,} bytes: use arrow, parquet or msgpack"
+            raise TraceError(msg)
         for line in [lines] if isinstance(lines, pa.StringArray) else lines.chunks:
             self._sink.write(_bytes_of(line))
 
@@ -113,13 +130,27 @@ class JsonWriter:
 
 
 def apart(block: bytes) -> Iterator[tuple[bytes, bool]]:
-    """Yield whole lines cut into lines of rows and single lines of punctuation, with whether it is the latter."""
+    """Yield whole lines cut into lines of rows and single lines of punctuation, with whether it is the latter.
+
+    A line is punctuation if ``"punctuation"`` is its only key: the order of keys has no meaning.
+    """
     start = 0
     for found in _PUNCTUATION.finditer(block) if b'"punctuation"' in block else ():
+        if not isinstance(line := object_of(found[0]), str) and len(line) > 1:
+            continue  # a row that has such a key, too
         yield block[start : found.start()], False
         yield found[0], True
         start = found.end()
     yield block[start:], False
+
+
+def _too_long(line: bytes, names: Sequence[str]) -> pa.RecordBatch:
+    """Return a row that is refused."""
+    marks = {
+        REFUSED: pa.array([f"a line must be shorter than {_LONGEST:,} bytes"]),
+        LINE: pa.array([line], pa.binary()),
+    }
+    return pa.RecordBatch.from_pydict({name: pa.nulls(1, pa.binary()) for name in names} | marks)
 
 
 def _body(punctuation: Punctuation) -> dict[str, Any]:

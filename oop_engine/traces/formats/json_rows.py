@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from oop_engine.core.values.kinds import is_number, is_text
-from oop_engine.traces.casting import guess, guess_time, guess_words
 from oop_engine.traces.format import LINE, REFUSED, is_textual
+from oop_engine.traces.formats.guessing import Spoiler, guess, guess_time, guess_words
 from oop_engine.traces.formats.json_keys import keys_of
 
 __all__ = ["DEEPEST", "MOST_KEYS", "OtherKey", "guessed", "line_by_line", "nested", "object_of", "rows_of"]
@@ -47,6 +47,8 @@ _FEW = 64
 _SPACE = b" \t\r\n"
 _BETWEEN = re.compile(rb"\}[ \t\r]*\n[ \t\r\n]*\{")
 _GOES_ON = re.compile(rb"\}[ \t\r]*[^ \t\r\n,\]}]")
+_NO_TEXT = re.compile(r"(?i)\s*(?:|NA|N/A|null|none|[+-]?(?:nan|inf|infinity))\s*")
+"""Texts that columns of numbers may have: words for null, and numbers that JSON has no sign for."""
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|([\[{])|([\]}])')
 
 
@@ -59,10 +61,10 @@ class _Number(str):
 _DECODER = json.JSONDecoder(parse_int=_Number, parse_float=_Number, parse_constant=_Number)
 
 
-def guessed(head: bytes, times: tuple[str, ...]) -> tuple[pa.Schema, bool]:
+def guessed(head: bytes, times: tuple[str, ...]) -> tuple[pa.Schema, bool, list[str]]:
     """Return the columns of a block, by the types of its values, and whether there are more than ``MOST_KEYS``.
 
-    Those that hold lists or objects only are none.
+    Those that hold lists or objects only are none.  Third are lines for the user, why columns are text.
     """
     cells: dict[str, list[Any]] = {}
     crowded = False
@@ -75,9 +77,10 @@ def guessed(head: bytes, times: tuple[str, ...]) -> tuple[pa.Schema, bool]:
                 crowded = True
     kinds = {name: _kind(values, name in times) for name, values in cells.items()}
     plain = [(name, kind) for name, kind in kinds.items() if kind is not None and is_textual(kind)]
-    return pa.schema(
-        [pa.field(name, kind, metadata=_mark(kind, cells[name])) for name, kind in plain]
-    ), crowded
+    fields = [pa.field(name, kind, metadata=_mark(kind, cells[name])) for name, kind in plain]
+    spoilers = [(name, _spoiler(cells[name])) for name, kind in plain if kind == pa.string()]
+    notes = [found.line(name) for name, found in spoilers if found is not None]
+    return pa.schema(fields), crowded, notes
 
 
 def _mark(kind: pa.DataType, values: list[Any]) -> dict[str, str] | None:
@@ -92,9 +95,24 @@ def _kind(values: list[Any], is_time: bool) -> pa.DataType | None:
     if not plain:
         return None
     texts = pa.array([_text(value) for value in plain], pa.binary())
-    words = all(value is None or type(value) is str for value in plain)
-    kind = guess_words(texts) if words else guess(texts)
+    words = [value for value in plain if type(value) is str]
+    if len(words) == sum(value is not None for value in plain):
+        kind = guess_words(texts)
+    elif all(_NO_TEXT.fullmatch(word) for word in words):
+        kind = guess(texts, exact=False)
+    else:  # a text is no number, though it may read like one
+        kind = pa.string()
     return guess_time(texts) if is_time and not pa.types.is_integer(kind) else kind
+
+
+def _spoiler(values: list[Any]) -> Spoiler | None:
+    """Return why a column is text though most of its values are numbers."""
+    words = [i for i, value in enumerate(values) if type(value) is str and not _NO_TEXT.fullmatch(value)]
+    numbers = [value for value in values if isinstance(value, _Number)]
+    if not words or len(words) >= len(numbers):
+        return None
+    kind = guess(pa.array([str(value) for value in numbers]), exact=False)
+    return None if kind == pa.string() else Spoiler(kind, words[0] + 1, values[words[0]][:60])
 
 
 def rows_of(lines: bytes, columns: pa.Schema, other: OtherKey | None = None) -> Iterator[pa.RecordBatch]:

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from oop_engine.core.errors import TraceError
 from oop_engine.core.punctuation import GroupWise, Joint, Linear, Punctuation, Watermark
+from oop_engine.traces.compressed import opened
 from oop_engine.traces.format import Marks, Record, readable
 from oop_engine.traces.punctuation_records import punctuation_of
 
@@ -80,7 +81,7 @@ class FramesReader:
         raise TraceError(msg)
 
     def _frames(self) -> Iterator[list[Any]]:
-        with self._path.open("rb") as file:
+        with opened(self._path) as file:
             unpacker = msgpack.Unpacker(
                 file, max_buffer_size=_MAX_FRAME, max_array_len=_MAX_PARTS, max_map_len=0, max_ext_len=0
             )

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from oop_engine.core.errors import TraceError
 from oop_engine.core.punctuation import Punctuation
-from oop_engine.traces.format import Marks, Record, readable
+from oop_engine.traces.compressed import seekable
+from oop_engine.traces.format import LINE, REFUSED, Marks, Record, readable
 
 __all__ = ["ParquetReader", "ParquetWriter"]
 
 _BUFFER = 1 << 20
 _GROUP_ROWS = 1 << 17
+_OPTIONS: dict[str, Any] = {"buffer_size": _BUFFER, "pre_buffer": False}
+_INT96: dict[str, Any] = {"coerce_int96_timestamp_unit": "us"}
+"""Nanoseconds since 1970, as which Arrow reads them else, end in 2262, and INT96 does not."""
+_ARROW = b"ARROW:schema"
+_STORED_OTHERWISE = {pa.time32("s"): pa.time32("ms"), pa.date64(): pa.date32()}
+_MOST_MICROSECONDS = (2**63 - 1) // 1000 - 1
 
 
 class ParquetReader:
@@ -28,21 +37,42 @@ class ParquetReader:
 
     def __init__(self, path: Path, times: tuple[str, ...] = ()) -> None:
         self._path = path
-        with readable(path), pq.ParquetFile(path) as file:
-            self.fields = file.schema_arrow.remove_metadata()
+        with readable(path), seekable(path) as source, pq.ParquetFile(source, **_INT96) as file:
             self.marks = Marks.of(file.schema_arrow)
+            self._written = _written_as(file)
+            self._int96 = _int96_in(file)
+            self.fields = _with_types(file.schema_arrow.remove_metadata(), self._written)
 
     def read(self, columns: pa.Schema, page_rows: int) -> Iterator[Record]:
         """Yield the rows, at most ``page_rows`` at a time; raises ``TraceError`` unless the footer has their number."""
-        options = {"buffer_size": _BUFFER, "pre_buffer": False}
-        with readable(self._path), pq.ParquetFile(self._path, **options) as file:
-            rows = 0
+        fine = [name for name in columns.names if name in self._int96]
+        with (
+            readable(self._path),
+            seekable(self._path) as source,
+            pq.ParquetFile(source, **_OPTIONS, **_INT96) as file,
+        ):
+            rows, nanoseconds = 0, self._nanoseconds(fine, page_rows)
             for batch in file.iter_batches(page_rows, columns=columns.names, use_threads=False):
                 rows += batch.num_rows
-                yield batch.select(columns.names)
+                found = self._as_written(batch.select(columns.names))
+                yield _checked(found, columns, next(nanoseconds)) if fine else found
             if rows != file.metadata.num_rows:
                 msg = f"must have {file.metadata.num_rows:,} rows, by its footer; got {rows:,}"
                 raise ValueError(msg)
+
+    def _nanoseconds(self, names: list[str], page_rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield columns of INT96 again, with nanoseconds."""
+        with seekable(self._path) as source, pq.ParquetFile(source, **_OPTIONS) as file:
+            yield from file.iter_batches(page_rows, columns=names, use_threads=False)
+
+    def _as_written(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return columns in the types that were given to the writer, which Parquet has not."""
+        if not self._written.keys() & set(batch.schema.names):
+            return batch
+        fields = _with_types(batch.schema, self._written)
+        return pa.RecordBatch.from_arrays(
+            [c.cast(f.type) for c, f in zip(batch.columns, fields, strict=True)], schema=fields
+        )
 
 
 class ParquetWriter:
@@ -75,3 +105,47 @@ class ParquetWriter:
         if self._held:
             self._writer.write_table(pa.Table.from_batches(self._held))
             self._held, self._rows = [], 0
+
+
+def _written_as(file: pq.ParquetFile) -> dict[str, pa.DataType]:
+    """Return the types of columns that were given to the writer and that Parquet stores as others."""
+    packed = (file.metadata.metadata or {}).get(_ARROW)
+    if packed is None:
+        return {}
+    given, found = pa.ipc.read_schema(pa.py_buffer(b64decode(packed))), file.schema_arrow
+    kinds = {f.name: f.type for f in given if f.type in _STORED_OTHERWISE}
+    return {name: kind for name, kind in kinds.items() if found.field(name).type == _STORED_OTHERWISE[kind]}
+
+
+def _int96_in(file: pq.ParquetFile) -> set[str]:
+    columns = (file.schema.column(i) for i in range(len(file.schema)))
+    return {column.path for column in columns if column.physical_type == "INT96" and "." not in column.path}
+
+
+def _with_types(fields: pa.Schema, kinds: dict[str, pa.DataType]) -> pa.Schema:
+    return pa.schema([f.with_type(kinds.get(f.name, f.type)) for f in fields])
+
+
+def _checked(batch: pa.RecordBatch, columns: pa.Schema, fine: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the times of INT96 in the unit that is wanted; rows whose times it does not hold are refused.
+
+    ``fine``: the same columns in nanoseconds, which wrap around beyond their range.
+    """
+    cells = dict(zip(batch.schema.names, batch.columns, strict=True))
+    reasons = pa.nulls(batch.num_rows, pa.string())
+    for name, wrapped in zip(fine.schema.names, fine.columns, strict=True):
+        found, kind = cells[name], columns.field(name).type
+        whole = pc.multiply(found.cast(pa.int64()), 1000)
+        rest = pc.subtract(wrapped.cast(pa.int64()), whole)  # digits finer than microseconds
+        inside = pc.less_equal(pc.abs(found.cast(pa.int64())), _MOST_MICROSECONDS)
+        if pa.types.is_timestamp(kind) and kind.unit == "ns":
+            cells[name], bad, why = wrapped, pc.invert(inside), "no timestamp of ns"
+        else:
+            bad, why = pc.and_(inside, pc.not_equal(rest, 0)), "finer than us: declare timestamp[ns]"
+        if pc.any(bad).as_py():
+            texts = pc.if_else(inside, wrapped.cast(pa.string()), found.cast(pa.string()))
+            reason = pc.binary_join_element_wise(f"{name}: ", texts, f" is {why}", "")
+            reasons = pc.if_else(pc.and_(bad.fill_null(False), reasons.is_null()), reason, reasons)
+    if reasons.null_count < len(reasons):
+        cells |= {REFUSED: reasons, LINE: reasons.cast(pa.binary())}
+    return pa.RecordBatch.from_pydict(cells)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import Page, Schema
-from oop_engine.connectors.formats.text_messages import JsonMessages
+from oop_engine.connectors.formats.json_messages import JsonMessages
 from oop_engine.core.late.late_page import FEW
 
 KINDS = [pa.int32(), pa.int64(), pa.float64(), pa.string(), pa.timestamp("us")]

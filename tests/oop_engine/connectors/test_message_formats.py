@@ -272,10 +272,7 @@ def test_what_a_sink_sends_a_source_reads(name: str) -> None:
         row for m in made.messages(payloads_of(page, name)) if isinstance(m, Page) for row in m.to_pylist()
     ]
     assert told == []
-    wanted = page.to_pylist()
-    if name == "csv":  # a message of CSV has no line feeds
-        wanted[0]["key"] = 'a," ä'
-    assert repr(found) == repr(wanted)
+    assert repr(found) == repr(page.to_pylist())
 
 
 def test_a_format_of_payloads_that_is_not_known_or_has_no_key_is_told() -> None:

@@ -23,7 +23,7 @@ from oop_engine.spark.io.segments import Files
 from oop_engine.spark.io.sinks import Memory
 from oop_engine.spark.run import run_on_spark
 from oop_engine.testing import multiset
-from oop_engine.traces.trace import write_trace
+from oop_engine.traces.trace_writing import write_trace
 from tests.naive.windows import sliding
 
 KEYS, SLOW = 1000, 0
