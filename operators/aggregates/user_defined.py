@@ -53,6 +53,35 @@ class UserDefined(Aggregation):
     identity: tuple[Any, ...] | None = None
     tie: tuple[str, ...] = ()
 
+    @staticmethod
+    def of(
+        function: Callable[[list[Any]], Any], column: str, returns: pa.DataType | None = None
+    ) -> Aggregation:
+        """Return an aggregate by a plain function of the list of a window's values.
+
+        ``function`` gets the values of ``column``, ascending and without nulls, so the order of arrival does not
+        matter, and returns a value of the type ``returns`` (default: float64).  A window without values has null,
+        without a call.  All values are kept until the window is emitted, and the function is called once for each
+        window and group, in Python: slower than an aggregate of arrays, O(values) each.
+
+        >>> import statistics
+        >>> from oop_engine import Page, Schema
+        >>> from oop_engine.operators import Tumbling, WindowAggregate
+        >>> from oop_engine.testing import Driver
+        >>> schema = Schema({"ts": pa.int64(), "v": pa.int64()}, "ts", "s")
+        >>> middle = WindowAggregate(Tumbling(10), {"g": UserDefined.of(statistics.harmonic_mean, "v")})
+        >>> driver = Driver(middle, schema).run([(0, Page.of(schema, {"ts": [1, 2, 3], "v": [2, None, 2]}))])
+        >>> driver.rows()
+        [{'window_start': 0, 'window_end': 10, 'g': 2.0}]
+        """
+        from oop_engine.operators.aggregates.values import OfList
+
+        given: Any = function
+        if not callable(given):
+            msg = f"UserDefined.of: function must be a function of a list; got {given!r}"
+            raise GraphError(msg)
+        return OfList(column, function, pa.float64() if returns is None else returns)
+
     @property
     def columns(self) -> tuple[str, ...]:
         return (*self.reads, *(name for name in self.tie if name not in self.reads))

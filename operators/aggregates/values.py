@@ -16,16 +16,17 @@ depends on no order, and a state has k values at most.  Tuples that are equal in
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, cast, get_args
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.arguments import checked_arguments
-from oop_engine.core.errors import GraphError
+from oop_engine.core.errors import ContractError, GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates.base import Aggregation, Arrays, Part
 from oop_engine.operators.aggregates.collecting import checked_most, chosen, tallied
@@ -41,7 +42,7 @@ from oop_engine.operators.aggregates.sort_keys import (
 if TYPE_CHECKING:
     from oop_engine.operators.aggregates.ragged import Ragged
 
-__all__ = ["CountDistinct", "HeavyHitters", "Median", "Mode", "Quantile", "TopK"]
+__all__ = ["CountDistinct", "HeavyHitters", "Median", "Mode", "OfList", "Quantile", "TopK"]
 
 Integers = NDArray[np.int64]
 Method = Literal["linear", "lower", "nearest"]
@@ -87,6 +88,31 @@ class _OfValues(Aggregation):
     @abstractmethod
     def _of(self, values: Ragged, kind: pa.DataType) -> pa.Array:
         """Return the results, one for each list of values."""
+
+
+@dataclass(frozen=True)
+class OfList(_OfValues):
+    """A plain function of the list of a window's values; ``UserDefined.of`` makes it."""
+
+    function: Callable[[list[Any]], Any]
+    returns: pa.DataType
+    most: None = field(default=None, init=False, repr=False)
+
+    def _type(self, kind: pa.DataType, operator: str) -> pa.DataType:
+        return self.returns
+
+    def _of(self, values: Ragged, kind: pa.DataType) -> pa.Array:
+        each = chosen(values, np.arange(values.values), np.zeros(values.values, np.bool_), values.kind)
+        flat = each.take(pa.array(np.repeat(np.arange(values.values), values.flat[1]))).to_pylist()
+        ends = np.cumsum(values.totals()).tolist()
+        lists = [flat[begin:end] for begin, end in pairwise([0, *ends])]
+        found = [self.function(one) if one else None for one in lists]
+        try:
+            return pa.array(found, kind)
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            name = getattr(self.function, "__name__", repr(self.function))
+            msg = f"UserDefined.of: {name} must return {kind} values; {error}: give returns=..."
+            raise ContractError(msg) from error
 
 
 @checked_arguments

@@ -1,14 +1,14 @@
 """Punctuate: generates the punctuation of a stream, and turns tuples away that would contradict it.
 
-It stands behind a source.  A page with arrivals is cut where the bound grows: no punctuation is ever held
-back behind a half-full page.  A page without has come as a whole: nothing would be known sooner, so
-it goes on as a whole, and the bound at its end follows it.  Inside the graph no operator guesses progress
+It stands downstream of a source.  With a granularity, a page with arrivals is cut where the bound passes a multiple, so
+punctuation does not wait for the end of a page.  Without one, or without arrivals, the bound follows at the end of each
+page.  Inside the graph no operator guesses progress
 from tuples.
 
     Pass       every tuple that is not behind a bound, at once, in the order it came.
     Keep       the state of the policy, and the bounds put out.  Never a tuple.
-    Propagate  the bound of the policy, each time it passes a multiple of the
-               granularity; for groups, all that has grown, in one message, when the fastest
+    Propagate  the bound of the policy, rounded down to a multiple of the granularity, each time it passes
+               one; for groups, all that has grown, in one message, when the fastest
                group has passed one.  Punctuation that comes in is merged: the larger
                bound goes on.  With ``watermark`` that policy's bound in the same way, as a
                ``Watermark``, after the tuple that made it grow.
@@ -52,9 +52,9 @@ Bounds = int | NDArray[np.int64] | None
 class Punctuate(Operator):
     """Generator of punctuation after ``policy``.
 
-    ``granularity``: put out only multiples of it (best: the smallest slide behind); None: the
-    bound itself, once a page.  ``late``: drop, divert or raise for tuples behind it; with
-    ``Late.DIVERT`` there is a second output, ``late``, without punctuation.
+    ``granularity``: emits only multiples of it (best: the smallest slide downstream), but passes on the bounds that the
+    stream brings as they are; None: the bound itself, at the end of each page.  ``late``: drop, divert or raise for late
+    tuples; with ``Late.DIVERT`` there is a second output, ``late``, without punctuation: ``stream.late``.
     ``watermark``: a second policy, less patient, whose bound is soft: tuples behind it are let through and counted
     (``counts()["allowed_late"]``), as long as they are not behind punctuation.  The stretch between both is the allowed
     lateness of Flink and Beam.

@@ -37,6 +37,13 @@ Bound = TypeVar("Bound", int, NDArray[np.int64])
 class Band:
     """Match if ``l.ts - before <= r.ts <= l.ts + after``; both ends belong to the band.
 
+    ``before`` and ``after`` are how far the right record may lie from the left one, into the past and the future::
+
+        left               l at 10
+        right   5 ........ 10 .......... 30       Band(before=5, after=20) matches r from 5 to 30
+                           10 .......... 30       Band(0, 20): r at the time of l or up to 20 later (a click after its ad)
+                5 ........ 10                     Band(5, 0): r at the time of l or up to 5 earlier
+
     Either length may be negative as long as the band is not empty.  CQL's
     ``L [RANGE a], R [RANGE b]`` is ``Band(before=b, after=a)``.
     """
