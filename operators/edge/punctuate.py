@@ -53,8 +53,8 @@ class Punctuate(Operator):
     """Generator of punctuation after ``policy``.
 
     ``granularity``: emits only multiples of it (best: the smallest slide downstream), but passes on the bounds that the
-    stream brings as they are; None: the bound itself, at the end of each page.  ``late``: drop, divert or raise for late
-    tuples; with ``Late.DIVERT`` there is a second output, ``late``, without punctuation: ``stream.late``.
+    stream brings as they are; None: the bound itself, at the end of each page.  ``late``: drop, divert or raise
+    for late tuples; with ``Late.DIVERT`` there is a second output, ``late``, without punctuation: ``stream.late``.
     ``watermark``: a second policy, less patient, whose bound is soft: tuples behind it are let through and counted
     (``counts()["allowed_late"]``), as long as they are not behind punctuation.  The stretch between both is the allowed
     lateness of Flink and Beam.

@@ -41,8 +41,8 @@ class Band:
 
         left               l at 10
         right   5 ........ 10 .......... 30       Band(before=5, after=20) matches r from 5 to 30
-                           10 .......... 30       Band(0, 20): r at the time of l or up to 20 later (a click after its ad)
-                5 ........ 10                     Band(5, 0): r at the time of l or up to 5 earlier
+                           10 .......... 30       Band(0, 20): r up to 20 after l (a click after its ad)
+                5 ........ 10                     Band(5, 0): r up to 5 before l
 
     Either length may be negative as long as the band is not empty.  CQL's
     ``L [RANGE a], R [RANGE b]`` is ``Band(before=b, after=a)``.
