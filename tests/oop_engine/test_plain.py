@@ -27,7 +27,6 @@ from oop_engine.operators import (
     Tumbling,
     WindowAggregate,
 )
-from oop_engine.runners.inline import Inline
 from oop_engine.testing import END, Driver
 
 PLAIN = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")
@@ -189,13 +188,6 @@ def test_pages_are_bounded_and_have_the_arrivals_of_a_column() -> None:
     assert [page.arrival.tolist() for page in found if page.arrival is not None][2] == [108, 109]
     with pytest.raises(ContractError, match="there must be a column 'cam' of arrivals"):
         Page.from_arrow(PLAIN, table, arrival="cam")
-
-
-def test_a_runner_itself_takes_pages_only() -> None:
-    graph = Graph("g")
-    graph.sink("out", graph.source("in", PLAIN))
-    with pytest.raises(ContractError, match="got a RecordBatch"):
-        Inline(graph, print).push("in", TABLE.to_batches()[0])  # type: ignore[arg-type]
 
 
 def test_notebooks_show_tables_and_run_nothing() -> None:

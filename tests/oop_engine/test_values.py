@@ -70,6 +70,7 @@ VALUES: list[tuple[Any, pa.DataType]] = [
     (np.timedelta64(1, "m"), pa.duration("s")), (np.timedelta64(1500, "ns"), pa.duration("ns")),
     (pd.Timedelta(1500, "ns"), pa.duration("ns")), (pd.Timedelta("1 min"), pa.duration("ns")),
 ]  # fmt: skip
+ALWAYS = {"list", "Arrow", "table in a service", "rows of a service", "key", "JSON message", "CSV message"}
 TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 UNIX = datetime(1970, 1, 1)
 
@@ -369,9 +370,11 @@ def written(path: Path, text: str) -> Path:
 def test_a_value_is_the_same_by_every_door_or_refused_by_every_door(
     value: Any, of: pa.DataType, tmp_path: Path
 ) -> None:
-    wrong = {}
+    wrong, row = {}, [repr(each) for each, _ in VALUES].index(repr(value))
     for name, door in doors(value, of, tmp_path).items():
-        for kind in KINDS:
+        for place, kind in enumerate(KINDS):
+            if name not in ALWAYS and (row + place) % 4:
+                continue  # these take long: each sees each value, and each type, in other pairs
             if name.startswith(("CSV", "JSON")) and pa.types.is_duration(kind):
                 continue  # is refused as a whole, for there is no text of it
             if isinstance(value, float) and isnan(value) and name in ("series", "frame"):

@@ -10,15 +10,17 @@ import struct
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from oop_engine.core.errors import ContractError
 from oop_engine.core.groups.in_python import values_of
 from oop_engine.core.late.packing import CODES
+from oop_engine.core.values.array_likes import as_arrow, objects
 from oop_engine.core.values.arrays import converted
 from oop_engine.core.values.kinds import converts, way_out
-from oop_engine.core.values.python_values import as_arrow, objects, of_values
+from oop_engine.core.values.python_values import of_values
 
 __all__ = ["column", "misfit"]
 
@@ -43,6 +45,10 @@ def column(values: Any, kind: pa.DataType, place: str) -> pa.Array:
         return _of_objects(values, kind, place) if few is None else few
     if isinstance(values, pa.Array) and values.type == kind:
         return values
+    if values.__class__ is np.ndarray and values.dtype.kind in "iufb" and values.ndim == 1:
+        found = pa.array(values)
+        if found.type == kind:
+            return found
     try:
         found = as_arrow(values)
         if found is None:

@@ -1,4 +1,4 @@
-"""Python values: lists of objects, and arrays of NumPy and pandas, become Arrow arrays of a type.
+"""Python values: lists of objects become Arrow arrays of a type.
 
 Arrow makes an array of any type of a list, and on the way cuts fractions off, takes numbers for times, and drops zones.
 So a list becomes an array of the type that its values have, which is then converted as any other array.
@@ -6,7 +6,8 @@ So a list becomes an array of the type that its values have, which is then conve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, time
 from decimal import Decimal
 from itertools import chain
@@ -15,16 +16,25 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from oop_engine.core.values.array_likes import of_numpy
 from oop_engine.core.values.arrays import Converted, converted, either
 from oop_engine.core.values.kinds import converts
 
-__all__ = ["as_arrow", "natural", "objects", "of_values"]
+__all__ = ["natural", "of_values"]
 
 _NOTHING = type(None)
 _REFUSED = (pa.ArrowException, TypeError, ValueError, ArithmeticError, AttributeError)
-_ARROW_UNITS = ("s", "ms", "us", "ns")
+_DIRECT = {kind.id for kind in (pa.bool_(), pa.string(), pa.large_string(), pa.binary(), pa.large_binary())}
+"""Types of which Arrow takes their own values of a list, and no others."""
+_NUMBERS = {
+    kind.id
+    for kind in (
+        pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(),
+        pa.float16(), pa.float32(), pa.float64(), pa.decimal128(1), pa.decimal256(1),
+    )
+}  # fmt: skip
+_FLOAT64 = pa.float64().id
 
 
 def of_values(values: Sequence[Any], kind: pa.DataType) -> Converted:
@@ -36,50 +46,30 @@ def of_values(values: Sequence[Any], kind: pa.DataType) -> Converted:
     >>> found.to_pylist(), lost.to_pylist()
     ([1, 2, None, None], [False, False, True, True])
     """
-    types = pa.types
-    if types.is_dictionary(kind):
-        found, lost = of_values(values, kind.value_type)
-        return converted(found, kind)[0], lost
-    if types.is_temporal(kind):
-        return _by_class(values, kind)
-    if types.is_nested(kind):
-        return _nested(values, kind)
+    if kind.id in _DIRECT:
+        with suppress(*_REFUSED):
+            return pa.array(values, kind), None
+    elif kind.id not in _NUMBERS:
+        return _of_others(values, kind)
     try:
         found = pa.array(values)
-        if types.is_temporal(found.type) or types.is_nested(found.type):
-            return _by_class(values, kind)
     except _REFUSED:
         return _by_class(values, kind)
-    if types.is_float64(found.type) and _has_booleans(values, found):
+    if found.type.id == _FLOAT64 and _has_booleans(values, found):
+        return _by_class(values, kind)
+    if found.type == kind:
+        return found, None
+    if pa.types.is_temporal(found.type) or pa.types.is_nested(found.type):
         return _by_class(values, kind)
     return _as(found, kind)
 
 
-def as_arrow(values: Any) -> pa.Array | pa.ChunkedArray | None:
-    """Return an array of NumPy, pandas or Polars as Arrow's of the same values; None: they are Python objects."""
-    if isinstance(values, pa.Array | pa.ChunkedArray):
-        return values
-    dtype = getattr(values, "dtype", None)
-    if isinstance(values, np.ndarray):
-        return None if _is_objects(dtype) else _of_numpy(values)
-    if dtype is not None and not _is_objects(dtype) and hasattr(values, "__arrow_array__"):
-        return pa.array(values)
-    if hasattr(values, "__arrow_c_stream__"):
-        return pa.chunked_array(values)
-    if hasattr(values, "__arrow_c_array__") or (dtype is not None and not _is_objects(dtype)):
-        return pa.array(values)
-    return None
-
-
-def _is_objects(dtype: Any) -> bool:
-    return getattr(dtype, "kind", "") == "O" and getattr(dtype, "name", "") == "object"
-
-
-def objects(values: Iterable[Any]) -> list[Any]:
-    """Return a list of Python objects; a value that pandas takes for missing is None."""
-    missing = values.isna() if hasattr(values, "isna") else None
-    found = values.tolist() if hasattr(values, "tolist") else list(values)
-    return found if missing is None else [None if no else v for v, no in zip(found, missing, strict=True)]
+def _of_others(values: Sequence[Any], kind: pa.DataType) -> Converted:
+    """Return the same of values that are no numbers, texts or booleans."""
+    if pa.types.is_dictionary(kind):
+        found, lost = of_values(values, kind.value_type)
+        return converted(found, kind)[0], lost
+    return _nested(values, kind) if pa.types.is_nested(kind) else _by_class(values, kind)
 
 
 def _as(found: pa.Array, kind: pa.DataType) -> Converted:
@@ -184,7 +174,7 @@ def _of_scalars(values: Sequence[Any], zone: str | None = None) -> pa.Array:
         raise TypeError(msg)
     unit = units.pop()
     nothing = np.array("NaT", unit)
-    found = _of_numpy(np.array([nothing if value is None else value for value in values], unit))
+    found = of_numpy(np.array([nothing if value is None else value for value in values], unit))
     return (
         found.cast(pa.timestamp(found.type.unit, zone))
         if zone and pa.types.is_timestamp(found.type)
@@ -205,24 +195,6 @@ def _alone(value: Any, kind: pa.DataType) -> tuple[pa.Array, bool]:
     except _REFUSED:
         return pa.nulls(1, kind), True
     return found, bad is not None
-
-
-def _of_numpy(values: NDArray[Any]) -> pa.Array:
-    """Return an array of NumPy in the type that it has; raises ``TypeError`` where Arrow has no such unit."""
-    if values.dtype.kind not in "mM":
-        return pa.array(values)
-    unit, steps = np.datetime_data(values.dtype)
-    if unit in _ARROW_UNITS and steps == 1:
-        return pa.array(values)
-    letter = values.dtype.kind
-    if letter == "M" and unit in "YMWD":
-        return pa.array(values.astype("M8[D]"))
-    if unit in ("W", "D", "h", "m") or unit in _ARROW_UNITS:
-        finer = values.astype(f"{letter}8[{unit if unit in _ARROW_UNITS else 's'}]")
-        if (np.isnat(values) | (finer.astype(values.dtype) == values)).all():
-            return pa.array(finer)
-    msg = f"{values.dtype} has no unit that is known here: values.astype('{letter}8[ns]')"
-    raise TypeError(msg)
 
 
 def _nested(values: Sequence[Any], kind: pa.DataType) -> Converted:

@@ -92,10 +92,11 @@ def _as_floats(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array 
     """Read floats; a whole number that would be rounded is unreadable, and so is a number that would be infinite."""
     values, bad = _cast_some(column, kind)
     wide = values.cast(pa.float32()) if pa.types.is_float16(kind) else values
-    numbers = wide.fill_null(0).to_numpy(zero_copy_only=False)
-    large = np.flatnonzero(np.abs(numbers) >= 2 ** _MANTISSA[kind.bit_width])
-    if not large.size:
+    exact, ends = 2 ** _MANTISSA[kind.bit_width], pc.min_max(wide).as_py()
+    if ends["min"] is None or max(-ends["min"], ends["max"]) < exact:
         return values, bad
+    numbers = wide.fill_null(0).to_numpy(zero_copy_only=False)
+    large = np.flatnonzero(np.abs(numbers) >= exact)
     wrong = np.zeros(len(column), np.bool_)
     for row, text in zip(large.tolist(), column.take(pa.array(large)).to_pylist(), strict=True):
         infinite = bool(np.isinf(numbers[row]))

@@ -1,0 +1,59 @@
+"""Array likes: arrays of NumPy, pandas and Polars become Arrow arrays of the same values, in their own units."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+__all__ = ["as_arrow", "objects", "of_numpy"]
+
+_ARROW_UNITS = ("s", "ms", "us", "ns")
+
+
+def as_arrow(values: Any) -> pa.Array | pa.ChunkedArray | None:
+    """Return an array of NumPy, pandas or Polars as Arrow's of the same values; None: they are Python objects."""
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    dtype = getattr(values, "dtype", None)
+    if isinstance(values, np.ndarray):
+        return None if _is_objects(dtype) else of_numpy(values)
+    if dtype is not None and not _is_objects(dtype) and hasattr(values, "__arrow_array__"):
+        return pa.array(values)
+    if hasattr(values, "__arrow_c_stream__"):
+        return pa.chunked_array(values)
+    if hasattr(values, "__arrow_c_array__") or (dtype is not None and not _is_objects(dtype)):
+        return pa.array(values)
+    return None
+
+
+def objects(values: Iterable[Any]) -> list[Any]:
+    """Return a list of Python objects; a value that pandas takes for missing is None."""
+    missing = values.isna() if hasattr(values, "isna") else None
+    found = values.tolist() if hasattr(values, "tolist") else list(values)
+    return found if missing is None else [None if no else v for v, no in zip(found, missing, strict=True)]
+
+
+def of_numpy(values: NDArray[Any]) -> pa.Array:
+    """Return an array of NumPy in the type that it has; raises ``TypeError`` where Arrow has no such unit."""
+    if values.dtype.kind not in "mM":
+        return pa.array(values)
+    unit, steps = np.datetime_data(values.dtype)
+    if unit in _ARROW_UNITS and steps == 1:
+        return pa.array(values)
+    letter = values.dtype.kind
+    if letter == "M" and unit in "YMWD":
+        return pa.array(values.astype("M8[D]"))
+    if unit in ("W", "D", "h", "m") or unit in _ARROW_UNITS:
+        finer = values.astype(f"{letter}8[{unit if unit in _ARROW_UNITS else 's'}]")
+        if (np.isnat(values) | (finer.astype(values.dtype) == values)).all():
+            return pa.array(finer)
+    msg = f"{values.dtype} has no unit that is known here: values.astype('{letter}8[ns]')"
+    raise TypeError(msg)
+
+
+def _is_objects(dtype: Any) -> bool:
+    return getattr(dtype, "kind", "") == "O" and getattr(dtype, "name", "") == "object"
