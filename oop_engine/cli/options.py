@@ -31,6 +31,7 @@ __all__ = [
     "scenario_file",
     "set_option",
     "type_option",
+    "with_options",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -51,6 +52,13 @@ def is_graph(name: str) -> bool:
     """Tell whether a name is that of a file without a scenario; such a file is not run for that."""
     path, _ = file_and_name(Path(name))
     return path.suffix == ".py" and path.is_file() and "\nSCENARIO" not in path.read_text("utf-8", "replace")
+
+
+def with_options(message: str) -> str:
+    """Return a message of the library with options of the program in place of its parameters."""
+    return message.replace("Give time='...'", "Give --time COL").replace(
+        "give unit='ms', 'rows', ...", "give --unit ms, s, ..."
+    )
 
 
 def complete_scenario(ctx: click.Context, option: click.Parameter, begun: str) -> list[CompletionItem]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from oop_engine.cli.options import csv_option, json_option, type_option
+from oop_engine.cli.options import csv_option, json_option, type_option, with_options
 from oop_engine.cli.output import ProgressLine, print_json, terminal, watching
 from oop_engine.core.errors import TraceError
 
@@ -62,7 +62,7 @@ def profile(
     try:
         opened = open_trace(trace, time=time, unit=unit, arrival=arrival, format=form, csv=csv, types=types)
     except TraceError as error:
-        raise TraceError(_with_options(str(error))) from error
+        raise TraceError(with_options(str(error))) from error
     columns = tuple(name.strip() for name in by.split(",")) if by else ()
     with watching() as watch:
         watch.on_run(str(trace), 0, 1)
@@ -80,13 +80,6 @@ def profile(
         )
     else:
         _show(opened, found)
-
-
-def _with_options(message: str) -> str:
-    """Return a message of the library with options of the program in place of its parameters."""
-    return message.replace("Give time='...'", "Give --time COL").replace(
-        "give unit='ms', 'rows', ...", "give --unit ms, s, ..."
-    )
 
 
 def _watched(trace: Trace, watch: ProgressLine) -> Iterator[Message]:
@@ -109,6 +102,4 @@ def _show(trace: Trace, found: Profile) -> None:
     punctuation = f"{count(found.promises)} punctuations" if found.promises else "no punctuation"
     refused = f"refused rows: {text(trace.refused)}" if trace.refused else "no row refused"
     console.print(f"{punctuation} in the trace; {refused}", markup=False)
-    for note in getattr(trace, "notes", ()):
-        console.print(note, markup=False)
     console.print(profile_tables(found))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from oop_engine.cli.options import check_output, scenario_file
+from oop_engine.cli.options import check_output, scenario_file, with_options
 from oop_engine.cli.output import ProgressLine, terminal, watching
 from oop_engine.cli.running.graph_of import (
     check_takes,
@@ -19,7 +19,7 @@ from oop_engine.cli.running.graph_of import (
     takes_nothing,
 )
 from oop_engine.cli.running.rows_read import rows_read
-from oop_engine.core.errors import UsageError
+from oop_engine.core.errors import TraceError, UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,10 +82,13 @@ def opened(
         raise UsageError(msg)
     named = named_or_alone("TRACE", texts)
     check_output(*out, *((name or "the graph", text) for name, text in named.items()))
-    traces = {
-        name: open_trace(text, time=time, unit=unit, csv=_csv_of(text, csv), types=types)
-        for name, text in named.items()
-    }
+    try:
+        traces = {
+            name: open_trace(text, time=time, unit=unit, csv=_csv_of(text, csv), types=types)
+            for name, text in named.items()
+        }
+    except TraceError as error:
+        raise TraceError(with_options(str(error))) from error
     _print_notes(traces)
     schemas = of_any_name({name: trace.schema for name, trace in traces.items()})
     graph = made_graph(path, found, schemas, of_any_name(_policies(traces, policy)))
@@ -151,8 +154,6 @@ def at_rest(
     ]
     print(f"{', '.join(read)}; {outcome.late}", file=sys.stderr)
     for name, trace in traces.items():
-        for note in getattr(trace, "notes", ()):
-            print(f"{name}: {note}", file=sys.stderr)
         if trace.refused:
             reasons = "; ".join(f"{reason}: {rows:,}" for reason, rows in trace.refused.items())
             print(f"{name}: refused rows: {reasons}", file=sys.stderr)
