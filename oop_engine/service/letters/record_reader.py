@@ -131,7 +131,7 @@ class RecordReader:
         found = list(self._format.messages(data))
         letters, self._letters = self._letters, None
         coding = "part" if found else None
-        if not found and self._source.format == _OBJECTS:
+        if not found and self._source.format == _OBJECTS and not isinstance(raw, bytes):
             raw, coding = json.dumps(raw, default=str), "json"
         for reason, text, rows in letters:
             self._unreadable(reason, text if found else raw, rows, place=place, coding=coding)
