@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from oop_engine.connectors.message_format import shown
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.core.errors import TraceError, UsageError
 from oop_engine.core.operator import Message
@@ -124,7 +123,9 @@ class GrowingFolder(LiveSource):
     def _trace(self, name: str) -> Trace:
         def refused(row: int, rows: pa.RecordBatch, reason: str) -> None:
             if self.unreadable is not None:
-                self.unreadable(reason, f"{name}, row {row}: {shown(rows)}", rows.num_rows)
+                for at in range(rows.num_rows):  # the number of the first is known
+                    place = {"file": str(self._folder / name), "row" if not at else "behind row": row}
+                    self.unreadable(reason, *_record(rows.slice(at, 1)), place=place)
 
         path = self._folder / name
         csv = self.csv if format_of(path) == "csv" else None
@@ -148,6 +149,14 @@ def _why_none(name: str) -> str:
     except UsageError as error:
         return str(error).removeprefix(f"{name}: ")
     return ""
+
+
+def _record(rows: pa.RecordBatch) -> tuple[Any, int]:
+    """Return a refused row as it came: its line, where it could not be parsed, or its cells."""
+    if rows.schema.names == ["line"]:
+        return rows.column(0)[0].as_py(), 1
+    cells = rows.to_pylist()[0]
+    return {name: v.decode(errors="replace") if isinstance(v, bytes) else v for name, v in cells.items()}, 1
 
 
 def _marked(messages: Iterable[Message]) -> Iterator[tuple[Message, bool]]:

@@ -258,11 +258,12 @@ def test_a_file_that_comes_before_those_read_is_told(tmp_path: Path) -> None:
 
 def test_rows_of_files_that_cannot_be_read_are_told(tmp_path: Path) -> None:
     (tmp_path / "1.jsonl").write_text('{"ts": 1, "key": "a"}\n{"ts": "x", "key": "a"}\n')
-    told: list[tuple[str, str, int]] = []
+    told: list[Any] = []
     source = GrowingFolder(tmp_path, SCHEMA, follow=False)
-    source.unreadable = lambda *args: told.append(args)
+    source.unreadable = lambda *args, place: told.append((*args, place))
     assert [m.times.tolist() for m, _ in read(source)] == [[1]]
-    assert told == [("ts: cannot read 'x' as int64", "1.jsonl, row 2: {'ts': b'x', 'key': b'a'}", 1)]
+    place = {"file": str(tmp_path / "1.jsonl"), "row": 2}
+    assert told == [("ts: cannot read 'x' as int64", {"ts": "x", "key": "a"}, 1, place)]
 
 
 def test_lines_come_from_many_clients() -> None:
