@@ -51,7 +51,7 @@ def _turn(windows: Operator, turn: int, order: np.ndarray) -> tuple[float, ...]:
     times = start + np.arange(order.size) % SECOND
     groups = pa.RecordBatch.from_arrays([pa.array(order[::-1])], ["src"])
     return (
-        _take(windows, Page.of(SCHEMA, {"ts": times, "src": order})),
+        _take(windows, Page.of(SCHEMA, {"ts": pa.array(times, SCHEMA.type_of("ts")), "src": order})),
         _take(windows, GroupWise(groups, np.full(order.size, start + SECOND // 2))),
         _take(windows, GroupWise(groups, np.full(order.size, start + SECOND))),
     )
