@@ -92,16 +92,41 @@ def _typed(spark: SparkSession, layout: FileLayout, paths: list[str]) -> DataFra
 def _lines(spark: SparkSession, declaration: Declaration, layout: FileLayout, paths: list[str]) -> DataFrame:
     from pyspark.sql import functions as F
 
-    frame = (
-        spark.read.schema(_texts([*(cell_of(layout, name) for name in layout.names), MISFIT]))
+    line = (
+        spark.read.schema(_texts(["value", MISFIT]))
         .option("columnNameOfCorruptRecord", MISFIT)
-        .option("sep", declaration.delimiter)
+        .option("sep", "\x01")
+        .option("quote", "")
         .option("header", declaration.header)
-        .option("escape", '"')  # a quote within quotes is two of them
         .option("columnPruning", False)  # else nobody counts the cells
         .csv(paths)
     )
-    return frame.select("*", *_stood(frame, F.monotonically_increasing_id()))
+    raw = F.coalesce(F.col(MISFIT), F.col("value"))
+    names = [cell_of(layout, name) for name in layout.names]
+    schema = ", ".join(f"{name} STRING" for name in [*names, MISFIT])
+    options = {"sep": declaration.delimiter, "escape": '"', "columnNameOfCorruptRecord": MISFIT}
+    read = line.select(
+        raw.alias("_line"),
+        F.from_csv(raw, schema, options).alias("_cells"),
+        *_stood(line, F.monotonically_increasing_id()),
+    )
+    # Spark closes a quote that is open at the end of a line: the first piece of a cell with line breaks.
+    whole = ~F.contains(F.col("_line"), F.lit('"')) | F.col("_line").rlike(_row_of(declaration.delimiter))
+    fits = F.col("_cells")[MISFIT].isNull() & whole
+    return read.select(
+        *(F.when(fits, F.col("_cells")[name]).alias(name) for name in names),
+        F.when(~fits, F.col("_line")).alias(MISFIT),
+        FILE,
+        BLOCK,
+        ROW,
+    )
+
+
+def _row_of(delimiter: str) -> str:
+    """Return a pattern of lines in which each quote that opens a cell closes it."""
+    sign = re.escape(delimiter)
+    cell = f'(?:"(?:[^"]++|"")*+"|(?!")[^{sign}]*+)'
+    return f"^{cell}(?:{sign}{cell})*+$"
 
 
 def _objects(spark: SparkSession, layout: FileLayout, paths: list[str]) -> DataFrame:

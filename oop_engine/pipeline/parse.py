@@ -30,6 +30,7 @@ NULL_WORDS = ("", "NA", "N/A", "null", "NULL", "None")
 SOURCE_PARTS = "\x1f"
 
 _BAD = "_bad_"
+_OFFSET = r"[ T][0-9]{2}.*(Z|[+-][0-9]{2}(:?[0-9]{2})?)\s*$"
 _SPELLED = r"""[\x01-\x1f\x7f"#%'*/:=?\\{\[\]^]"""
 _LONGEST_NAME = 200  # of 255 bytes, with room for a prefix
 _ROUND = {"s": 1_000_000, "ms": 1_000}  # microseconds in a unit
@@ -73,7 +74,7 @@ def _read(
 
     if pa.types.is_dictionary(found):
         found = found.value_type
-    if pa.types.is_timestamp(found) and found.unit == "ns":
+    if pa.types.is_timestamp(found) and found.unit == "ns" and kind.typeName() == "long":  # INT96 is none
         return F.timestamp_micros(F.floor(cell / F.lit(1000))), cell % 1000 != 0
     if not (pa.types.is_string(found) or pa.types.is_large_string(found)):
         return _recast(cell, kind, found, column)
@@ -89,12 +90,34 @@ def _read(
 def _instant(text: SparkColumn, column: Column) -> SparkColumn:
     from pyspark.sql import functions as F
 
-    local = text if column.zone == "UTC" else F.concat(text, F.lit(f" {column.zone}"))
     if column.format:
-        pattern = column.format if column.zone == "UTC" else f"{column.format} VV"
-        return F.try_to_timestamp(local, F.lit(pattern))
+        local = F.try_to_timestamp(text, F.lit(column.format))
+        return local if column.zone == "UTC" else _in_zone(local, column.zone)
     # Spark reads '12:30' as of today, and '2013' as a year.
-    return F.when(F.substring(text, 5, 1) == "-", local.try_cast("timestamp"))
+    found = F.when(F.substring(text, 5, 1) == "-", text.try_cast("timestamp"))
+    return (
+        found
+        if column.zone == "UTC"
+        else F.when(text.rlike(_OFFSET), found).otherwise(_in_zone(found, column.zone))
+    )
+
+
+def _in_zone(local: SparkColumn, zone: str) -> SparkColumn:
+    """Return the instant of a local time; null where the clocks of the zone do not show it once.
+
+    ``local`` has the digits of the clock, as of UTC.  The offsets a day before and a day after give two instants: a
+    time that clocks show twice has both, one that they skip has none.
+    """
+    from pyspark.sql import functions as F
+
+    def by_offset(days: int) -> SparkColumn:
+        near = F.unix_micros(local) + days * 86_400_000_000
+        offset = F.unix_micros(F.from_utc_timestamp(F.timestamp_micros(near), zone)) - near
+        return F.timestamp_micros(F.unix_micros(local) - offset)
+
+    before, after = by_offset(-1), by_offset(1)
+    first, second = (F.from_utc_timestamp(found, zone) == local for found in (before, after))
+    return F.when(first & (~second | (before == after)), before).when(second & ~first, after)
 
 
 def _recast(
@@ -106,7 +129,10 @@ def _recast(
     if column.type == "timestamp":
         value = cell.cast("timestamp")
         local = pa.types.is_date(found) or found.tz is None
-        return (F.to_utc_timestamp(value, column.zone) if local else value), F.lit(False)
+        if not local or column.zone == "UTC":
+            return value, F.lit(False)
+        value = _in_zone(value, column.zone)
+        return value, cell.isNotNull() & value.isNull()
     value = cell.try_cast(SPARK_TYPES[column.type])
     back = F.coalesce(value.try_cast(kind) == cell, F.lit(False))
     return value, cell.isNotNull() & ~back
