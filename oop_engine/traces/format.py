@@ -145,7 +145,7 @@ def is_textual(kind: pa.DataType) -> bool:
 def require_textual(fields: pa.Schema, format: str) -> None:
     """Raise ``TraceError`` if a column of ``fields`` cannot be text."""
     for field in fields:
-        if not is_textual(field.type):
+        if not is_textual(field.type) or pa.types.is_null(field.type):
             msg = (
                 f"{format}: column {field.name!r}: {field.type} has no text form: use arrow, msgpack, parquet"
             )

@@ -75,7 +75,7 @@ CELLS: dict[str, list[Cell]] = {
         ("", None),
         ("12:30", "at: cannot be read as timestamp"),
         ("2013", "at: cannot be read as timestamp"),
-        ("2013-07-01 12:00:00Z", None),  # an instant: the zone is that of times without one
+        ("2013-07-01 10:00:00Z", None),  # an instant: the zone is that of times without one
         ("2013-03-31 02:30:00", "at: cannot be read as timestamp"),  # the clocks skip it
         ("2013-10-27 02:30:00", "at: cannot be read as timestamp"),  # and show this one twice
         ("2013-02-30 12:00:00", "at: cannot be read as timestamp"),
@@ -85,7 +85,6 @@ CELLS: dict[str, list[Cell]] = {
         ('"b;""c"""', None),
         ("", "link is null"),
         ("probe", "is a probe"),
-        ('5" disk', None),
         ("\udcff", "link: is no UTF-8"),
     ],
     "share": [("0.5", None), ("1e3", None), ("NaN", None), ("half", "share: cannot be read as float64")],
