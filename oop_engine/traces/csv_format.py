@@ -1,4 +1,4 @@
-"""CsvFormat: how a CSV file is written, for traces, live sources, folders and the pipeline alike."""
+"""CsvFormat: how a CSV file is written, for traces, live sources and folders alike."""
 
 from __future__ import annotations
 
