@@ -38,6 +38,7 @@ __all__ = [
     "read",
     "reopen",
     "reopen_all",
+    "reopen_some",
     "row_of",
     "step_levels",
     "used",
@@ -274,6 +275,21 @@ def reopen(spans, slots, low, counts):
         alive += spans[i, 0] != NO_WINDOW
         lowest = min(lowest, spans[i, 0])
     counts[1], counts[2] = alive, lowest
+
+
+@njit(cache=True, nogil=True)
+def reopen_some(spans, slots, low, counts):
+    """Do so without a look at other groups: the lowest open window stays a lower bound.  O(slots)."""
+    alive = counts[1]
+    for i in range(len(slots)):
+        alive += np.int64(low[i] != NO_WINDOW) - np.int64(spans[slots[i], 0] != NO_WINDOW)
+        spans[slots[i], 0] = low[i]
+        if low[i] == NO_WINDOW:
+            spans[slots[i], 1] = NEVER
+        counts[2] = min(counts[2], low[i])
+    counts[1] = alive
+    if alive == 0:
+        counts[2] = NO_WINDOW
 
 
 @njit(cache=True, nogil=True)

@@ -40,9 +40,11 @@ from oop_engine.operators.slicing.stores.run_store import RunStore
 from oop_engine.operators.slicing.stores.session_store import SessionStore
 from oop_engine.operators.slicing.stores.slice_ring import SliceRing
 from oop_engine.operators.slicing.stores.sparse_groups import Tail
+from oop_engine.operators.slicing.stores.whole_store import WholeStore
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.windows import Definition, Extents, Folding, Gap, Merging, Over, nested
 from oop_engine.operators.windows.slide_by_tuple import Asked
+from oop_engine.operators.windows.whole import Whole
 
 __all__ = ["Assembly", "Query", "Strategy", "checked_query", "chosen", "in_bins", "numbered_stores", "stores"]
 
@@ -208,6 +210,8 @@ def _store(query: Query, number: int, held: Held | None = None) -> Store:
         kind, way = type(definition).__name__, "give Extents, a Folding, or one with the methods of Merging"
         msg = f"{query.output.place}: no store keeps windows of {kind}; {way}"
         raise GraphError(msg)
+    if isinstance(definition, Whole) and not is_ragged(query.parts):
+        return WholeStore(number, definition, query.parts, query.output.stamp)
     return _runs(query, {number: definition})
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine.core.errors import SnapshotError
+from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.operator import State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
@@ -39,7 +40,6 @@ from oop_engine.operators.windows import Extents
 __all__ = ["PaneStore"]
 
 _FAR = 3 << 61  # windows; no extent of times up to 2**62 reaches so far
-_NONE = np.empty(0, np.int64)
 _PLACES = 4  # of a group and pane that there may be, for each tuple: with more they are hashed
 _EXACT = 2**53  # times of all panes of a page together, up to which a float is exact
 
@@ -73,10 +73,17 @@ class PaneStore(WindowStore):
             panes = Runs(slots, first, last, self._given(page))
             if (last < first).any():  # of other grids
                 panes = panes.take(last >= first)
+        self._open(panes)
+        self._rows.add(panes)
+
+    def _open(self, panes: Runs) -> None:
+        """Keep up to date which windows are open."""
+        asleep = panes.slots[self.spans[panes.slots, 0] == NO_WINDOW]
         np.minimum.at(self.spans[:, 0], panes.slots, panes.first)
         np.maximum.at(self.spans[:, 1], panes.slots, panes.last)
-        super().reopen(_NONE, _NONE)
-        self._rows.add(panes)
+        woken = occurring(asleep, len(self.spans)).size
+        lowest = int(panes.first.min(initial=self.partials.lowest))
+        self.partials.note(self.alive + woken, lowest)
 
     def add_late(self, page: Page, times: Integers, slots: Integers, bounds: Integers) -> None:
         self.add(page, times, slots, len(self.spans))
@@ -172,7 +179,7 @@ class PaneStore(WindowStore):
 
     def load(self, saved: Saved, groups: int) -> Store:
         self.spans = loaded_spans(saved.part("spans"), groups, 0)
-        super().reopen(_NONE, _NONE)
+        self.recount()
         self._rows.load(saved.parts("panes"), groups, self._check)
         return self
 

@@ -107,7 +107,7 @@ class HeldRuns:
     _fresh: list[Runs]
 
     def __len__(self) -> int:
-        return self._merged.partials + self._fresh_partials
+        return self._merged_partials + self._fresh_partials
 
     def without_values(self, slots: Integers, first: Integers, last: Integers) -> Runs:
         """Return rows with states of no values."""
@@ -144,7 +144,7 @@ class HeldRuns:
         self._fresh.append(runs)
         self._fresh_partials += runs.partials
         self.nbytes += runs.nbytes
-        if self._fresh_partials > max(self._room * self._merged.partials, _LEAST):
+        if self._fresh_partials > max(self._room * self._merged_partials, _LEAST):
             self.merged()
 
     def merged(self) -> Runs:
@@ -162,6 +162,7 @@ class HeldRuns:
     def put(self, merged: Runs, *fresh: Runs) -> None:
         """Let these be the rows."""
         self._merged, self._fresh = merged, [runs for runs in fresh if runs.rows]
+        self._merged_partials = merged.partials
         self._fresh_partials = sum(runs.partials for runs in self._fresh)
         self.nbytes = sum(runs.nbytes for runs in (merged, *self._fresh))
 

@@ -39,6 +39,8 @@ from oop_engine.operators.windows import Extents
 
 __all__ = ["WindowStore"]
 
+_NONE = np.empty(0, np.int64)
+_APART = 16  # groups for each one whose windows are closed: with more, the others are not looked at
 _MORE = 8  # room grows by an eighth: every pane has room for every group
 _FLOOR = 1 << 23  # bytes: a rectangle so small may be as empty as it likes
 _SPARSE = 16  # cells of the rectangle for each one in use: then groups are sparse
@@ -147,6 +149,8 @@ class WindowStore:
         by_group, (slots, cuts) = slots is not None, self._each(slots, cuts)
         some, low, stop, after = self._closing(slots, cuts, ahead=by_group)
         if not some.size:
+            if not by_group:  # the lowest window was one that a bound of its group has closed
+                self.recount()
             return []
         if self.every:
             return self._close_every(some, low, stop, slots[cuts == FOREVER])
@@ -279,8 +283,17 @@ class WindowStore:
         return found.ends - (self.extents.range or 0)
 
     def reopen(self, slots: Integers, low: Integers) -> None:
-        """Note that the lowest open window of some groups is another now, or that there is none."""
-        kernels.reopen(self.spans, slots, low, self.partials.counts)
+        """Note that the lowest open window of some groups is another now, or that there is none.
+
+        Of few groups the others are not looked at.  Only the punctuation of windows without a tuple needs ``lowest`` to
+        be exact.
+        """
+        few = not self.every and _APART * slots.size < len(self.spans)
+        (kernels.reopen_some if few else kernels.reopen)(self.spans, slots, low, self.partials.counts)
+
+    def recount(self) -> None:
+        """Count the groups that have windows, and find the lowest one.  O(groups)."""
+        kernels.reopen(self.spans, _NONE, _NONE, self.partials.counts)
 
     def least_stamp(self, bound: int) -> int:
         if self.every and self.alive:

@@ -1,0 +1,113 @@
+"""The store of whole groups: the same answers as by runs, and no look at groups that a message does not name."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from oop_engine import FOREVER, ContractError, GroupWise, Linear, Page, Schema
+from oop_engine.core.groups.timers import Timers
+from oop_engine.core.snapshot import pack, unpack
+from oop_engine.operators import Count, Global, Max, Sum, WindowAggregate
+from oop_engine.operators.slicing import strategy
+from oop_engine.operators.slicing.stores.run_store import RunStore
+from oop_engine.testing import END, Driver
+
+SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64(), "v": pa.int64()}, "ts", "s")
+
+
+def page(times: Any, keys: Any, values: Any = None) -> Page:
+    return Page.of(SCHEMA, {"ts": times, "k": keys, "v": keys if values is None else values})
+
+
+def script(draw: random.Random) -> list[Any]:
+    """Return pages, bounds, ends of groups and moves; nothing contradicts a bound."""
+    linear, own, steps = 0, dict.fromkeys(range(6), 0), list[Any]()
+    for _ in range(30):
+        match draw.choice(["page", "page", "linear", "group", "move"]):
+            case "page":
+                keys = [k for k in draw.choices(range(6), k=4) if own[k] < FOREVER]
+                times = [max(linear, own[k]) + draw.randint(0, 20) for k in keys]
+                steps += [page(times, keys, [draw.randint(-5, 5) for _ in keys])] if keys else []
+            case "linear":
+                linear += draw.randint(0, 10)
+                steps.append(Linear(linear))
+            case "group":
+                key = draw.randrange(6)
+                own[key] = FOREVER if draw.random() < 0.4 else max(own[key], linear + draw.randint(0, 15))
+                steps.append(GroupWise.of({"k": [key]}, [own[key]]))
+            case "move":
+                steps.append("move")
+    return [*steps, END]
+
+
+def emissions(steps: list[Any], stamp: Any) -> list[str]:
+    asked = {"n": Count(), "sum": Sum("v"), "most": Max("v")}
+    driver = Driver(WindowAggregate(Global(), asked, by=("k",), stamp=stamp), SCHEMA)
+    out = list[str]()
+    for step in steps:
+        if step == "move":
+            driver.move()
+            continue
+        out += [str(m.to_pylist() if isinstance(m, Page) else m) for _, m in driver.feed(0, step)]
+    return out
+
+
+@pytest.mark.parametrize("stamp", ["end", "start"])
+def test_answers_and_bounds_are_those_of_runs(monkeypatch: pytest.MonkeyPatch, stamp: str) -> None:
+    for seed in range(12):
+        steps = script(random.Random(seed))
+        found = emissions(steps, stamp)
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                strategy, "WholeStore", lambda n, one, parts, stamp: RunStore({n: one}, parts, stamp)
+            )
+            assert found == emissions(steps, stamp)
+
+
+def test_a_state_of_runs_that_an_earlier_version_saved_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened() -> Any:
+        return WindowAggregate(Global(), {"n": Count(), "sum": Sum("v")}, by=("k",)).opened(SCHEMA)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(strategy, "WholeStore", lambda n, one, parts, stamp: RunStore({n: one}, parts, stamp))
+        before = opened()
+        for times in ([7, 3], [12, 1]):
+            list(before.on_page(0, page(times, [1, 2])))
+    after = opened()
+    after.load(unpack("test", pack("test", before.save())))
+    [(_, result), *_] = after.on_punctuation(0, Linear(FOREVER))
+    assert [tuple(row.values()) for row in result.to_pylist()] == [(2, 1, 4, 2, 4), (1, 7, 13, 2, 2)]
+
+
+def test_a_bound_looks_at_no_group_whose_end_has_not_grown(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = list[int]()
+    whole = Timers.set
+
+    def counted(timers: Timers, times: Any, slots: Any) -> None:
+        looked.append(slots.size)
+        whole(timers, times, slots)
+
+    monkeypatch.setattr(Timers, "set", counted)
+    many = 20_000
+    driver = Driver(WindowAggregate(Global(), {"n": Count()}, by=("k",)), SCHEMA)
+    driver.feed(0, page(np.full(many, 5), np.arange(many)))
+    looked.clear()
+    for number in range(50):
+        driver.feed(0, page([6 + number], [number]))
+        driver.feed(0, Linear(number + 1))
+    assert sum(looked) <= 64 * 50
+    (_, ended), *_ = driver.feed(0, GroupWise.of({"k": [3]}, [FOREVER]))
+    assert isinstance(ended, Page)
+    assert ended.to_pylist() == [{"k": 3, "window_start": 5, "window_end": 10, "n": 2}]
+
+
+def test_a_sum_that_does_not_fit_names_the_group_and_its_window() -> None:
+    driver = Driver(WindowAggregate(Global(), {"sum": Sum("v")}, by=("k",)), SCHEMA)
+    driver.feed(0, page([3, 9], [7, 7], [2**63 - 1, 1]))
+    with pytest.raises(ContractError, match=r"\[3, 10\).*7"):
+        driver.feed(0, END)
