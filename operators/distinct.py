@@ -54,11 +54,12 @@ from oop_engine.operators.keys.behind import Behind, with_bounds
 from oop_engine.operators.keys.group_match import matching
 from oop_engine.operators.keys.key_table import KeyTable
 from oop_engine.operators.revisions.net_rows import NetRows
+from oop_engine.system.knobs import knob
 
 __all__ = ["Distinct"]
 
 _FREE = -1
-_LEAST = 64
+_LEAST = knob(__name__, "_LEAST", 64)
 _FEW = 1024
 """So few pairs are looked at for each bound that may pass one."""
 

@@ -34,10 +34,11 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.ordering.reorder_buffer import ReorderBuffer
 from oop_engine.operators.values.expressions import Expression, evaluate, mask_of, require_boolean, text_of
+from oop_engine.system.knobs import knob
 
 __all__ = ["Latest"]
 
-_MOST = 65_536  # rows of a page
+_MOST = knob(__name__, "_MOST", 65_536)  # rows of a page
 
 
 @checked_arguments

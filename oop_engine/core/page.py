@@ -23,11 +23,12 @@ from oop_engine.core.sizes import copied, owned, value_bytes
 from oop_engine.core.values.arrow_data import arrivals, check_unit, no_rows, record_batches
 from oop_engine.core.values.column import column as column_of
 from oop_engine.core.values.kinds import plain_type
+from oop_engine.system.knobs import knob
 
 __all__ = ["PAGE_ROWS", "Page", "concat", "pages"]
 
 _INT64 = pa.int64()
-PAGE_ROWS = 1 << 16
+PAGE_ROWS = knob(__name__, "PAGE_ROWS", 1 << 16)
 _SHOWN = 20  # rows in a notebook
 
 

@@ -13,11 +13,12 @@ from pathlib import Path
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
+from oop_engine.system.knobs import knob
 from oop_engine.traces.trace import open_trace
 
 __all__ = ["Segmented", "segment_name"]
 
-_PAGE_ROWS = 1 << 18
+_PAGE_ROWS = knob(__name__, "_PAGE_ROWS", 1 << 18)
 
 
 @dataclass(frozen=True)

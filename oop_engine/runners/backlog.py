@@ -29,10 +29,11 @@ from oop_engine.core.operator import Message
 from oop_engine.core.page import Page, concat
 from oop_engine.core.punctuation import NEVER, Linear, Watermark
 from oop_engine.runners.dispatch import Signal
+from oop_engine.system.knobs import knob
 
 __all__ = ["MOST", "Backlog", "Envelope", "Leave", "leaves"]
 
-MOST = 65_536
+MOST = knob(__name__, "MOST", 65_536)
 """The most tuples of a combined page."""
 _TIMELESS, _TIMED = 0, 1
 

@@ -22,10 +22,11 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.ticks import Ticks
 from oop_engine.runners.dispatch import Signal
+from oop_engine.system.knobs import knob
 
 __all__ = ["Step", "check_arrivals", "cut_page", "schedule"]
 
-_PEEKED = 1000
+_PEEKED = knob(__name__, "_PEEKED", 1000)
 """Punctuations that a feed may begin with; with more it is one without arrivals."""
 
 

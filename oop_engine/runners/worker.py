@@ -21,6 +21,7 @@ from oop_engine.core.punctuation import NEVER
 from oop_engine.runners.changes import Changes
 from oop_engine.runners.dispatch import Foresight, Result, Route, Signal, Watch, handle
 from oop_engine.runners.faults import FAULTS, blame, deliver
+from oop_engine.system.knobs import knob
 from oop_engine.system.stopwatch import wall
 
 __all__ = ["Agenda", "Delivery", "Event", "InlineRoute", "Worker"]
@@ -33,7 +34,7 @@ The heap orders by the first three, and no two have the same serial.  ``again`` 
 the middle goes on, which is after all else that has the same moment.
 """
 
-_MOST = 1 << 14  # rows, about, that an operator puts out before they are handed on
+_MOST = knob(__name__, "_MOST", 1 << 14)  # rows, about, that an operator puts out before they are handed on
 _NOTHING: Message | Signal = Signal.END
 
 

@@ -28,10 +28,11 @@ from oop_engine.runners.local import Local
 from oop_engine.service.dead_letters import DeadLetters
 from oop_engine.service.gate import Gate
 from oop_engine.service.letters.record_reader import Piece, RecordReader
+from oop_engine.system.knobs import knob
 
 __all__ = ["Inlet", "inlets_of"]
 
-_LINE = 64
+_LINE = knob(__name__, "_LINE", 64)
 """Bytes of data that count as a row."""
 
 

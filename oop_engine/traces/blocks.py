@@ -12,14 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.system.knobs import knob
 from oop_engine.traces.lateness import behind
 
 __all__ = ["Blocks"]
 
 Ints = NDArray[np.int64]
 
-_LEAST_TUPLES = 8
-_OPEN = 4096
+_LEAST_TUPLES = knob(__name__, "_LEAST_TUPLES", 8)
+_OPEN = knob(__name__, "_OPEN", 4096)
 _SIZE, _LOW, _HIGH, _LATE = range(4)
 
 

@@ -12,6 +12,7 @@ from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 from oop_engine.system.close_names import did_you_mean
+from oop_engine.system.knobs import knob
 from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.format import Reader, Record, plain
 from oop_engine.traces.format_registry import FORMATS, format_of, is_format
@@ -30,7 +31,7 @@ from oop_engine.traces.validation import (
 
 __all__ = ["Trace", "open_trace"]
 
-_CELLS = 1 << 24
+_CELLS = knob(__name__, "_CELLS", 1 << 24)
 
 
 class Trace:

@@ -39,10 +39,11 @@ from oop_engine.operators.joining.index import PAGE_ROWS, with_tuples_in_order
 from oop_engine.operators.joining.speculative import join_state
 from oop_engine.operators.joining.terms import JoinTerms, Residual, key_columns
 from oop_engine.operators.ordering.time_sorted import last_time
+from oop_engine.system.knobs import knob
 
 __all__ = ["OPIBJoin"]
 
-_ROWS_AT_ONCE = 8192
+_ROWS_AT_ONCE = knob(__name__, "_ROWS_AT_ONCE", 8192)
 """The most left tuples that are joined together: their results are held, to be sorted, for a moment."""
 _AT_FIRST, _MORE = 64, 4
 """How many at first, and how many times more than before: so many that their results are about a page."""

@@ -30,10 +30,11 @@ from oop_engine.operators.joining.purging import Asking, purge_keys
 from oop_engine.operators.joining.run import Marks, SortedRun
 from oop_engine.operators.joining.state import JoinState
 from oop_engine.operators.joining.terms import JoinTerms, all_valid
+from oop_engine.system.knobs import knob
 
 __all__ = ["AsOfState", "LatestMatches"]
 
-_FEW = 512
+_FEW = knob(__name__, "_FEW", 512)
 """Right tuples, among which it is not worth while to look for those that later ones have replaced."""
 
 Ints = NDArray[np.int64]

@@ -26,10 +26,11 @@ from oop_engine.operators.joining.index import PAGE_ROWS, JoinIndex, Match
 from oop_engine.operators.joining.matches import Matches, together
 from oop_engine.operators.joining.run import Rows, SortedRun
 from oop_engine.operators.kernels.join_index import by_other, come
+from oop_engine.system.knobs import knob
 
 __all__ = ["Foreseen"]
 
-_MOST = 1 << 20
+_MOST = knob(__name__, "_MOST", 1 << 20)
 """Matches that are found ahead for pages that become known together; where there are more, pages are large enough."""
 
 Ints = NDArray[np.int64]

@@ -25,18 +25,19 @@ from oop_engine.core.saved import Saved
 from oop_engine.operators.joining.run import FEW, Marks, SortedRun
 from oop_engine.operators.joining.taking import Living, is_full, joined
 from oop_engine.operators.kernels import join_index
+from oop_engine.system.knobs import knob
 
 __all__ = ["PAGE_ROWS", "Found", "JoinIndex", "Match", "with_tuples_in_order"]
 
-PAGE_ROWS = 65_536
+PAGE_ROWS = knob(__name__, "PAGE_ROWS", 65_536)
 """The most rows of a page of results."""
 
-_FAN_IN = 4
-_YOUNG = 1024
+_FAN_IN = knob(__name__, "_FAN_IN", 4, least=2)
+_YOUNG = knob(__name__, "_YOUNG", 1024)
 """The most tuples of the young run."""
-_LARGE = 256
+_LARGE = knob(__name__, "_LARGE", 256)
 """Tuples of a page that is matched with a few more runs in less time than these become one."""
-_STRETCHES = 16
+_STRETCHES = knob(__name__, "_STRETCHES", 16)
 """The most stretches of time that tuples lie in, but for one more."""
 
 Ints = NDArray[np.int64]

@@ -32,9 +32,10 @@ from oop_engine.operators.joining.taking import (
     widened,
 )
 from oop_engine.operators.kernels import join_index
-from oop_engine.operators.kernels.join_index import Entries
+from oop_engine.operators.kernels.join_index import CROWD, Entries
 from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.keys.key_codes import Flat
+from oop_engine.system.knobs import knob
 
 __all__ = ["FEW", "Marks", "Rows", "SortedRun"]
 
@@ -43,7 +44,7 @@ _NO_TUPLES = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32)
 _MOST_BITS = 26
 _SHORT = 1 << 31
 """Codes and spans of time below it take 32 bits."""
-FEW = 16_384
+FEW = knob(__name__, "FEW", 16_384)
 """Entries that are counted in less time than they are sorted, and copied in less than there is room for them."""
 
 Ints = NDArray[np.int64]
@@ -142,11 +143,11 @@ class SortedRun:
     def matches(self, codes: Ints, low: Ints, high: Ints, most: int) -> Iterator[tuple[Rows, Rows]]:
         """Yield the entries of each code with ``low <= time <= high``: which probe, which entry.
 
-        At most ``most`` of them at a time.
+        At most ``most`` of them at a time, or as many as a bucket has that is not sorted.
         """
         resume = np.zeros(2, np.int64)
         while resume[0] < codes.size:
-            probes, entries = np.empty((2, most), np.int32)
+            probes, entries = np.empty((2, max(most, CROWD + 1)), np.int32)
             index = self._first, self._entries, self._bits, self._extent
             found = join_index.match(codes, low, high, *index, resume, probes, entries)
             if found < FEW:  # a late page would keep all that room

@@ -28,10 +28,11 @@ from oop_engine.operators.joining.purging import purge_groups
 from oop_engine.operators.joining.run import SortedRun
 from oop_engine.operators.joining.terms import all_valid
 from oop_engine.operators.keys.key_codes import KeyCodes
+from oop_engine.system.knobs import knob
 
 __all__ = ["StarState"]
 
-_AT_ONCE = 8192  # tuples whose partners are in memory together
+_AT_ONCE = knob(__name__, "_AT_ONCE", 8192)  # tuples whose partners are in memory together
 
 Ints = NDArray[np.int64]
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oop_engine.operators.kernels.join_index import take
+from oop_engine.system.knobs import knob
 
 __all__ = [
     "MANY", "Living", "Marks", "Rows", "dense", "is_full", "joined", "narrowed", "taken", "taken_column",
@@ -28,7 +29,7 @@ Marks = NDArray[np.bool_]
 Living = tuple[pa.RecordBatch, Rows, Ints, Ints, Marks | None]
 """A batch, and rows of it with their codes and times, and which of them have matched something."""
 
-MANY = 1024
+MANY = knob(__name__, "MANY", 1024)
 """Rows: for fewer one call of Arrow costs less than one of a kernel for each column."""
 _TAKE, _UNCHECKED = pc.get_function("take"), pc.TakeOptions(boundscheck=False)
 _WIDTHS = {8 * size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}

@@ -11,11 +11,13 @@ error of arrays that do not fit, and takes seconds to compile.  A number that is
 
 import gc
 import logging
+import os
 import tempfile
 
 from numba import config, njit
 from numba.core import event
 
+from oop_engine.system.knobs import kernel_setting
 from oop_engine.system.stopwatch import COMPILED
 
 __all__: list[str] = []
@@ -42,6 +44,11 @@ class _Compiling(event.Listener):  # type: ignore[misc]
 
 
 event.register("numba:compile", _Compiling())
+
+if setting := kernel_setting():  # a compiled kernel contains its knobs, and Numba's cache does not know them
+    config.CACHE_DIR = os.path.join(
+        config.CACHE_DIR or os.path.join(tempfile.gettempdir(), f"oop-engine-kernels-{os.getuid()}"), setting
+    )
 
 
 def _probe() -> None:

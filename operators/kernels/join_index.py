@@ -5,13 +5,14 @@ from numba import njit
 from numpy.typing import NDArray
 
 from oop_engine.operators.kernels.time_order import time_order
+from oop_engine.system.knobs import kernel_knob
 
 __all__ = [
     "CROWD", "Entries", "by_other", "come", "earliest", "gathered", "indexed", "latest", "match", "spans", "take",
     "times_of",
 ]  # fmt: skip
 
-CROWD = 16
+CROWD = kernel_knob(__name__, "CROWD", 16)
 """The most entries of a bucket that are looked at one by one; larger ones are sorted."""
 
 Ints = NDArray[np.int64]
@@ -25,8 +26,7 @@ _CROWD, _ONE = np.uint64(CROWD), np.uint64(1)
 
 @njit(cache=True, nogil=True, inline="always")  # type: ignore[untyped-decorator]
 def _bucket(code, bits):  # type: ignore[no-untyped-def]
-    mixed = np.uint64(code)
-    mixed = (mixed ^ (mixed >> np.uint64(32))) * _SPREAD
+    mixed = (np.uint64(code) ^ (np.uint64(code) >> np.uint64(32))) * _SPREAD
     return (mixed >> np.uint64(32)) >> np.uint64(32 - bits)
 
 
@@ -242,8 +242,8 @@ def latest(
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def earliest(codes, low, first, entries, base, bits, best):  # type: ignore[no-untyped-def]
     """Lower ``best``, int64 (probes,), to the least time of each probe's code from ``low`` on."""
-    for i in range(codes.size):
-        code, bucket = codes[i], _bucket(codes[i], bits)
+    for i, code in enumerate(codes):
+        bucket = _bucket(code, bits)
         at, stop = np.uint64(first[bucket]), np.uint64(first[bucket + _ONE])
         if stop - at > _CROWD:
             at = _lower(entries, base, at, stop, code, low[i])  # the first one of the code is the earliest

@@ -10,6 +10,8 @@ import math
 import numpy as np
 from numba import njit
 
+from oop_engine.system.knobs import kernel_knob
+
 __all__ = [
     "ascending",
     "bins",
@@ -22,7 +24,7 @@ __all__ = [
     "words",
 ]
 
-_BLOCK = 512  # numbers: notes about them stay in the nearest cache
+_BLOCK = kernel_knob(__name__, "_BLOCK", 512)  # numbers: notes about them stay in the nearest cache
 _MANTISSA, _ONE = (1 << 52) - 1, 1023 << 52  # bits of a float, and those of 1
 _LN2, _ROOT = math.log(2), math.sqrt(2)
 

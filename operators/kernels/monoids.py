@@ -27,6 +27,7 @@ from numba.extending import intrinsic, overload
 
 from oop_engine.operators.kernels.panes import row_of
 from oop_engine.operators.kernels.slices import ALONE
+from oop_engine.system.knobs import kernel_knob
 
 __all__ = [
     "Carried", "Checked", "Counted", "Largest", "LargestCounted", "Loops", "Moments", "Monoid", "Multiplied", "Narrow",
@@ -254,7 +255,7 @@ class Moments(Monoid):
 
 
 _jit = cache(njit(no_cpython_wrapper=True, no_cfunc_wrapper=True))  # they are called by loops alone
-_BLOCK = 1 << 13  # slots at a time: their totals stay in the cache
+_BLOCK = kernel_knob(__name__, "_BLOCK", 1 << 13)  # slots at a time: their totals stay in the cache
 
 
 def _below(a, b): ...

@@ -6,13 +6,15 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from oop_engine.system.knobs import kernel_knob
+
 __all__ = ["CELLS", "accept", "due", "nth_largest", "quantile_behind", "trail"]
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Cells = NDArray[np.int16]
 _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max - 1
-_BLOCK = 512  # rows
+_BLOCK = kernel_knob(__name__, "_BLOCK", 512)  # rows
 CELLS = 8 * 62
 """Cells of a histogram of lateness: eight for each power of two, and one for each number below eight."""
 

@@ -12,10 +12,11 @@ import numpy as np
 from numba import njit
 
 from oop_engine.operators.kernels.panes import row_of
+from oop_engine.system.knobs import kernel_knob
 
 __all__ = ["all_held", "cells_between", "cells_of", "changed", "empty", "free", "held", "sides", "spread"]
 
-_BLOCK = 32  # cells
+_BLOCK = kernel_knob(__name__, "_BLOCK", 32)  # cells
 
 
 @njit(cache=True, nogil=True)

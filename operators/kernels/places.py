@@ -20,6 +20,7 @@ from numba import njit
 
 from oop_engine.operators.kernels.panes import row_of
 from oop_engine.operators.kernels.partials import NO_WINDOW
+from oop_engine.system.knobs import kernel_knob
 
 __all__ = [
     "BLOCK",
@@ -37,13 +38,13 @@ __all__ = [
 ]
 
 NEVER = np.iinfo(np.int64).min
-BLOCK = 512
+BLOCK = kernel_knob(__name__, "BLOCK", 512)
 """Tuples at a time: notes about them stay in the nearest cache."""
-WIDE = 64
+WIDE = kernel_knob(__name__, "WIDE", 64)
 """Panes of a block of one group at most, that are added up together."""
-PAGE_PANES = 1024
+PAGE_PANES = kernel_knob(__name__, "PAGE_PANES", 1024)
 """Panes of a page of one group at most, that are added up together."""
-_FEW = 8  # cells
+_FEW = kernel_knob(__name__, "_FEW", 8)  # cells
 _LANES, _ASKED = 4, 6  # lanes; panes that are asked for one at a time
 _SAFE = np.int64(1) << 53  # so many times a block of them fits 64 bits
 _STRETCH = 8 * BLOCK  # tuples whose count and sum share a number ...

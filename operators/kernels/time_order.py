@@ -6,6 +6,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from oop_engine.system.knobs import kernel_knob
+
 __all__ = ["time_order"]
 
 Ints = NDArray[np.int64]
@@ -14,8 +16,8 @@ _DIGIT = np.uint64(11)  # bits: the counts of one digit stay in the first cache
 _DIGITS = 1 << 11
 _ONE = np.uint64(1)
 _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-_FEW = 256  # rows: to count digits would take longer
-_RUN = 16  # rows: sorted by insertion
+_FEW = kernel_knob(__name__, "_FEW", 256)  # rows: to count digits would take longer
+_RUN = kernel_knob(__name__, "_RUN", 16)  # rows: sorted by insertion
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]

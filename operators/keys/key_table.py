@@ -13,13 +13,16 @@ from numpy.typing import NDArray
 
 from oop_engine.core.groups.integer_table import layout
 from oop_engine.operators.kernels import places as kernels
+from oop_engine.system.knobs import knob
 
 __all__ = ["KeyTable"]
 
 Integers = NDArray[np.int64]
 
-_LEAST = 64  # keys and places
-_CHUNK = 256  # rows at a time for which room is made, at least; else half as many as there are keys
+_LEAST = knob(__name__, "_LEAST", 64, power=True)  # keys and places
+_CHUNK = knob(
+    __name__, "_CHUNK", 256
+)  # rows at a time for which room is made, at least; else half as many as there are keys
 _ALL = np.empty(0, np.bool_)
 _ALL.flags.writeable = False
 

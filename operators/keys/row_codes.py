@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from oop_engine.core.groups.group_index import GroupIndex
 from oop_engine.operators.kernels.places import pairs
 from oop_engine.operators.keys.key_table import KeyTable
+from oop_engine.system.knobs import knob
 
 __all__ = ["row_codes"]
 
 Integers = NDArray[np.int64]
 
-_PLACES = 4  # for each row: where pairs may have so many, they are not hashed
+_PLACES = knob(__name__, "_PLACES", 4)  # for each row: where pairs may have so many, they are not hashed
 _FITS = 1 << 62  # numbers of pairs
 
 

@@ -49,11 +49,12 @@ from oop_engine.operators.slicing.stores.entry_table import EntryTable, Left
 from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.values.flush import Flush, InOrder, Lazy
 from oop_engine.operators.windows import Windows
+from oop_engine.system.knobs import knob
 
 __all__ = ["LowLevelAggregate"]
 
 _MOST_SLOTS = 1 << 28
-_DEAD = 4096  # keys of groups without an entry that may stay
+_DEAD = knob(__name__, "_DEAD", 4096)  # keys of groups without an entry that may stay
 _WHAT = "LowLevelAggregate"
 
 

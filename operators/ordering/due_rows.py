@@ -29,10 +29,11 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.ordering.time_sorted import merged_pages, sorted_page
 from oop_engine.operators.values.flush import AtOnce, Flush, Slow
+from oop_engine.system.knobs import knob
 
 __all__ = ["DueRows", "check_flush"]
 
-_MOST = 65_536  # rows of a page
+_MOST = knob(__name__, "_MOST", 65_536)  # rows of a page
 
 Integers = NDArray[np.int64]
 

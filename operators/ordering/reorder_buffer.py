@@ -19,10 +19,11 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.ordering.kept_page import KeptPage
 from oop_engine.operators.ordering.time_sorted import merged_pages, sorted_page
+from oop_engine.system.knobs import knob
 
 __all__ = ["ReorderBuffer"]
 
-_SMALL = 4096  # rows; runs below it are merged, so that there are few of them
+_SMALL = knob(__name__, "_SMALL", 4096)  # rows; runs below it are merged, so that there are few of them
 
 _Part = tuple[int, Page]
 """The serial of a run, and some of its rows."""

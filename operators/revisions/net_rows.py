@@ -20,12 +20,13 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.keys.behind import Behind
 from oop_engine.operators.keys.group_match import matching
 from oop_engine.operators.keys.key_table import KeyTable
+from oop_engine.system.knobs import knob
 
 __all__ = ["NetRows", "changes_of"]
 
 Integers = NDArray[np.int64]
 
-_FEW = 1024  # rows that came to nothing and may stay
+_FEW = knob(__name__, "_FEW", 1024)  # rows that came to nothing and may stay
 
 
 class NetCounts(NamedTuple):

@@ -19,6 +19,7 @@ from oop_engine.operators.triggers import Emit
 from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.windows import Extents, Windows
+from oop_engine.system.knobs import knob
 
 __all__ = [
     "AT_ONCE",
@@ -38,7 +39,7 @@ MOST_WINDOWS = 10_000_000
 """Windows a tuple may be in, and windows without a tuple that one punctuation may complete for a group."""
 MOST_PARTIALS = 1_000_000
 """Windows a tuple may be in where each of them has a partial aggregate of its own: 150 MB a tuple."""
-AT_ONCE = 1 << 20
+AT_ONCE = knob(__name__, "AT_ONCE", 1 << 20)
 """Results, about, that are put together before the first of them leaves."""
 
 

@@ -49,10 +49,13 @@ from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 from oop_engine.operators.values.columns import Integers, by_slot
 from oop_engine.operators.windows import Definition, Extents
+from oop_engine.system.knobs import knob
 
 __all__ = ["Closing"]
 
-_DEAD = 4096  # groups without a window that may stay: those that come back need not be learnt again
+_DEAD = knob(
+    __name__, "_DEAD", 4096
+)  # groups without a window that may stay: those that come back need not be learnt again
 
 
 class Closing:

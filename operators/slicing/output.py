@@ -31,13 +31,13 @@ from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.windows import Definition, Extents, Folding, Over
 from oop_engine.operators.windows.folding import checked_tie, ties
+from oop_engine.system.knobs import knob
 
 __all__ = ["PAGE_ROWS", "WINDOW", "Output", "Stamp", "Stamps"]
 
 Stamp = Literal["start", "end"]
 
-PAGE_ROWS = 65_536
-"""Results leave in pages of at most this many rows."""
+PAGE_ROWS = knob(__name__, "PAGE_ROWS", 65_536)  # of results, at most
 WINDOW = "window"
 _LONGEST = 8191  # characters of a name, with which the letters of a page are below 2**31
 

@@ -22,11 +22,14 @@ from oop_engine.operators.slicing.accumulators import SumOverflowError, accumula
 from oop_engine.operators.slicing.compiled import fixed
 from oop_engine.operators.slicing.window_states import narrow
 from oop_engine.operators.values.columns import Integers, bytes_of, joined, rows_of
+from oop_engine.system.knobs import knob
 
 __all__ = ["NO_WINDOW", "Partials", "States"]
 
-_LEAST_ROWS = 16
-_UPDATES = 1 << 20  # (tuple, window) pairs at a time, or those of one tuple: 8 MB of row numbers
+_LEAST_ROWS = knob(__name__, "_LEAST_ROWS", 16)
+_UPDATES = knob(
+    __name__, "_UPDATES", 1 << 20
+)  # (tuple, window) pairs at a time, or those of one tuple: 8 MB of row numbers
 
 
 class States:

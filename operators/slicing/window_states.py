@@ -19,6 +19,7 @@ from oop_engine.operators.aggregates import Arrays
 from oop_engine.operators.kernels.partials import NO_WINDOW, places_among
 from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.values.columns import Integers, joined, rows_of
+from oop_engine.system.knobs import knob
 
 __all__ = [
     "WindowOverflowError",
@@ -32,7 +33,7 @@ __all__ = [
 
 _FAR = 1 << 62  # windows; no extent reaches so far
 _NONE = np.empty(0, np.int64)
-_FEW = 1 << 10  # windows that tell how far apart windows are
+_FEW = knob(__name__, "_FEW", 1 << 10)  # windows that tell how far apart windows are
 
 
 class WindowOverflowError(Exception):

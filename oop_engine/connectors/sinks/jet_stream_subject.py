@@ -14,11 +14,12 @@ from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.refusals import refused_by_nats
 from oop_engine.connectors.sinks.held import HeldSink, Keyed
 from oop_engine.core.errors import SetupError
+from oop_engine.system.knobs import knob
 
 __all__ = ["JetStreamSubject"]
 
 T = TypeVar("T")
-_AT_ONCE = 256
+_AT_ONCE = knob(__name__, "_AT_ONCE", 256)
 _ID = "Nats-Msg-Id"
 
 

@@ -17,12 +17,13 @@ from oop_engine.core.errors import SnapshotError
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 from oop_engine.system.disk import Disk
+from oop_engine.system.knobs import knob
 from oop_engine.traces.format import Marks, plain
 from oop_engine.traces.format_registry import FORMATS, format_of
 
 __all__ = ["PartFiles", "gone", "hidden"]
 
-_MOST_BYTES = 1 << 26
+_MOST_BYTES = knob(__name__, "_MOST_BYTES", 1 << 26)
 """Results of an epoch that are held in memory; more of them go to a further file."""
 
 

@@ -15,11 +15,12 @@ from oop_engine.connectors import link
 from oop_engine.connectors.library import library
 from oop_engine.connectors.source import Format, LiveSource, Position
 from oop_engine.core.errors import SetupError, TraceError
+from oop_engine.system.knobs import knob
 from oop_engine.system.stopwatch import wall
 
 __all__ = ["Mqtt"]
 
-_MOST = 1000
+_MOST = knob(__name__, "_MOST", 1000)
 _ALIVE_S = 20
 """Seconds of silence after which the client asks the broker for a sign of life, and then until it is away."""
 _END_S = 2.0

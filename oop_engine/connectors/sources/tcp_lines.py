@@ -10,11 +10,12 @@ from typing import cast
 from oop_engine.connectors.alive import keep_alive
 from oop_engine.connectors.source import Format, LiveSource, Position
 from oop_engine.core.errors import SetupError
+from oop_engine.system.knobs import knob
 
 __all__ = ["TcpLines"]
 
 _LONGEST = 1 << 22
-_MOST = 1 << 22
+_MOST = knob(__name__, "_MOST", 1 << 22)
 """Bytes that may wait to be taken: with more, senders have to wait."""
 
 

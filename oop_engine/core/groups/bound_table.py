@@ -19,11 +19,12 @@ from oop_engine.core.groups.group_index import GroupIndex, occurring
 from oop_engine.core.groups.timers import Timers
 from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Punctuation
 from oop_engine.core.saved import Saved
+from oop_engine.system.knobs import knob
 
 __all__ = ["BoundTable"]
 
 Bounds = NDArray[np.int64]
-_MANY = 1024  # groups
+_MANY = knob(__name__, "_MANY", 1024)  # groups
 _NOWHERE = -1
 _MOST_TIMERS = 3  # for each group, before they are set anew
 _MANY_ENDINGS = 16  # groups there may be for each that waits to be ended

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from oop_engine.system.knobs import knob
+
 __all__ = ["FewTexts"]
 
 _START, _END, _FIRST = (
@@ -16,8 +18,8 @@ _START, _END, _FIRST = (
     "\1",
     2,
 )  # in no text, for they are not printable; codes are written from there on
-_MOST = 32  # texts: one is searched for among all
-_ROOM = 512  # characters
+_MOST = knob(__name__, "_MOST", 32)  # texts: one is searched for among all
+_ROOM = knob(__name__, "_ROOM", 512)  # characters
 
 
 class FewTexts:

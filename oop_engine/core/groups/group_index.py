@@ -29,6 +29,7 @@ from oop_engine.core.groups.in_python import counted
 from oop_engine.core.groups.integer_table import IntegerTable
 from oop_engine.core.groups.zeros import unsigned_zeros
 from oop_engine.core.saved import Saved
+from oop_engine.system.knobs import knob
 
 __all__ = ["GroupIndex", "comparable", "occurring", "plain_value"]
 
@@ -41,8 +42,10 @@ _WHOLE = frozenset(
 )
 _CODE_BYTES = 28  # of a Python integer
 _SHARED = 257  # integers below are there once, whoever has them
-_PAGE = 1 << 16  # rows that are learnt together, of a snapshot
-_FEW = 64  # rows; fewer are looked up one by one, which costs less than a call into Arrow
+_PAGE = knob(__name__, "_PAGE", 1 << 16)  # rows that are learnt together, of a snapshot
+_FEW = knob(
+    __name__, "_FEW", 64
+)  # rows; fewer are looked up one by one, which costs less than a call into Arrow
 _FIRST = np.zeros(1 << 16, np.int64)  # the slot of every row where there are no keys
 _FIRST.flags.writeable = False
 

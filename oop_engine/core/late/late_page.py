@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from oop_engine.core.late.packing import Packing
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
+from oop_engine.system.knobs import knob
 
 __all__ = ["FEW", "LateColumns", "LatePage", "packed_rows"]
 
-FEW = 64
+FEW = knob(__name__, "FEW", 64)
 """The most rows that are packed."""
 
 Ints = NDArray[np.int64]

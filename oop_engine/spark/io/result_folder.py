@@ -23,10 +23,11 @@ import pyarrow.parquet as pq
 
 from oop_engine.core.errors import UsageError
 from oop_engine.spark.io.sink import Receipt
+from oop_engine.system.knobs import knob
 
 __all__ = ["ResultFile", "ResultFolder", "Written"]
 
-_ROWS = 1 << 17  # rows of a row group
+_ROWS = knob(__name__, "_ROWS", 1 << 17)  # rows of a row group
 _SHARE = "driver and tasks must share the folder"
 
 

@@ -16,12 +16,13 @@ from oop_engine.core.errors import SnapshotError, TraceError, UsageError
 from oop_engine.core.operator import Message
 from oop_engine.core.schema import Schema
 from oop_engine.spark.state.ledger import Ledger
+from oop_engine.system.knobs import knob
 from oop_engine.traces.format_registry import suffixes
 from oop_engine.traces.trace import Trace, open_trace
 
 __all__ = ["SEGMENT_ROWS", "Files", "Segments"]
 
-SEGMENT_ROWS = 1 << 18
+SEGMENT_ROWS = knob(__name__, "SEGMENT_ROWS", 1 << 18)
 """Tuples in a segment that is spooled, and in a page that is read."""
 _ENDED = "_SUCCESS"  # the mark that Spark too leaves in a folder it has finished
 

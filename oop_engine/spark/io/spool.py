@@ -22,12 +22,13 @@ from oop_engine.runners.door import admitted
 from oop_engine.runners.feeds.bad_rows import Refusals
 from oop_engine.runners.feeds.forms import Intake
 from oop_engine.spark.io.segments import SEGMENT_ROWS
+from oop_engine.system.knobs import knob
 from oop_engine.traces.trace import open_trace
 from oop_engine.traces.trace_writing import write_trace
 
 __all__ = ["SPOOLED", "Spooled", "spool"]
 
-_PART_ROWS = 1 << 13  # feeds are merged in parts of this size
+_PART_ROWS = knob(__name__, "_PART_ROWS", 1 << 13)  # feeds are merged in parts of this size
 _INDEX = "moments.json"
 
 SPOOLED = f"feeds/{_INDEX}"

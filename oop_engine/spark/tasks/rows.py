@@ -9,6 +9,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from oop_engine.spark.tasks.record import COLUMNS, FIELDS, Record
+from oop_engine.system.knobs import knob
 
 __all__ = ["TaskStep", "Work", "batch_of", "batches_of", "in_task", "records_of"]
 
@@ -17,7 +18,7 @@ TaskStep: TypeAlias = Callable[[Iterator[Record]], Iterator[Record]]
 Work: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """The same of rows, as ``mapInArrow`` wants it."""
 
-_BATCH_BYTES = 16 << 20
+_BATCH_BYTES = knob(__name__, "_BATCH_BYTES", 16 << 20)
 _settling = 4  # tasks: one of each kind, and of a second query
 
 

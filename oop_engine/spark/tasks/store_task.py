@@ -17,13 +17,16 @@ from oop_engine.spark.tasks.job import PackedJob
 from oop_engine.spark.tasks.record import DDL, Record
 from oop_engine.spark.tasks.rows import in_task
 from oop_engine.spark.tasks.stage_task import InShards, places_of, subtask_at
+from oop_engine.system.knobs import knob
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = ["through_store"]
 
-_CHUNK = 1 << 20  # bytes; larger values slow Spark's state store down more than their size
+_CHUNK = knob(
+    __name__, "_CHUNK", 1 << 20
+)  # bytes; larger values slow Spark's state store down more than their size
 
 
 def through_store(records: DataFrame, packed: PackedJob) -> DataFrame:

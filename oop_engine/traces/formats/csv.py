@@ -24,6 +24,7 @@ from oop_engine.core.errors import TraceError
 from oop_engine.core.punctuation import Punctuation
 from oop_engine.core.values.arrays import converted
 from oop_engine.core.values.rfc3339 import with_moment_texts
+from oop_engine.system.knobs import knob
 from oop_engine.traces.compressed import opened
 from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.format import Marks, Record, readable, require_textual
@@ -34,7 +35,7 @@ from oop_engine.traces.formats.guessing import guess, guess_time, merged_by, spo
 
 __all__ = ["CsvReader", "CsvWriter"]
 
-_BLOCK = 1 << 20
+_BLOCK = knob(__name__, "_BLOCK", 1 << 20)
 _SAMPLE = 10_000
 """Rows by which types are guessed, at least; of a large file a quarter of the first block."""
 

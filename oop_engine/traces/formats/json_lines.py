@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from oop_engine.core.errors import TraceError
 from oop_engine.core.punctuation import GroupWise, Joint, Linear, Punctuation, Watermark
 from oop_engine.core.values.rfc3339 import moment_texts
+from oop_engine.system.knobs import knob
 from oop_engine.traces.compressed import opened
 from oop_engine.traces.format import LINE, REFUSED, Marks, Record, readable, require_textual
 from oop_engine.traces.formats.json_rows import OtherKey, guessed, object_of, rows_of
@@ -28,7 +29,7 @@ from oop_engine.traces.punctuation_records import punctuation_of_json
 
 __all__ = ["JsonReader", "JsonWriter", "apart"]
 
-_BLOCK = 1 << 20
+_BLOCK = knob(__name__, "_BLOCK", 1 << 20)
 _LONGEST = 1 << 22
 _SHOWN = 1000
 _PUNCTUATION = re.compile(rb'^[ \t]*\{[ \t]*"punctuation"[ \t]*:.*$\n?', re.MULTILINE)

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from oop_engine.core.values.kinds import is_number, is_text
+from oop_engine.system.knobs import knob
 from oop_engine.traces.format import LINE, REFUSED, is_textual
 from oop_engine.traces.formats.guessing import Spoiler, guess, guess_time, guess_words
 from oop_engine.traces.formats.json_keys import keys_of
@@ -35,14 +36,14 @@ OtherKey = Callable[[str, int], None]
 AS_WRITTEN = "oop_engine.as_written"
 """Metadata of a column of text: numbers in it are the text that is written."""
 
-_CELLS = 1 << 20
+_CELLS = knob(__name__, "_CELLS", 1 << 20)
 _FLOAT, _BOOLEAN = pa.float64(), pa.bool_()
 _EXACT = {
     32: (2.0**24, re.compile(rb"[0-9]{8,}[^0-9.eE]")),
     64: (2.0**53, re.compile(rb"[0-9]{16,}[^0-9.eE]")),
 }
 """By the bits of a float: the largest whole number before which it has all, and a pattern of larger ones."""
-_FEW = 64
+_FEW = knob(__name__, "_FEW", 64)
 """Lines that are sooner read one by one than looked at as a whole."""
 _SPACE = b" \t\r\n"
 _BETWEEN = re.compile(rb"\}[ \t\r]*\n[ \t\r\n]*\{")

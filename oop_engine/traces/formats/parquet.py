@@ -13,13 +13,14 @@ import pyarrow.parquet as pq
 
 from oop_engine.core.errors import TraceError
 from oop_engine.core.punctuation import Punctuation
+from oop_engine.system.knobs import knob
 from oop_engine.traces.compressed import seekable
 from oop_engine.traces.format import LINE, REFUSED, Marks, Record, readable
 
 __all__ = ["ParquetReader", "ParquetWriter"]
 
-_BUFFER = 1 << 20
-_GROUP_ROWS = 1 << 17
+_BUFFER = knob(__name__, "_BUFFER", 1 << 20)
+_GROUP_ROWS = knob(__name__, "_GROUP_ROWS", 1 << 17)
 _OPTIONS: dict[str, Any] = {"buffer_size": _BUFFER, "pre_buffer": False}
 _INT96: dict[str, Any] = {"coerce_int96_timestamp_unit": "us"}
 """Nanoseconds since 1970, as which Arrow reads them else, end in 2262, and INT96 does not."""

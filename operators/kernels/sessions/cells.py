@@ -17,11 +17,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from oop_engine.system.knobs import kernel_knob
+
 __all__ = ["LOW", "OPEN", "TOP", "USED", "Cells", "chains", "least", "leave", "looked", "place", "roll"]
 
 Integers = NDArray[np.int64]
 USED, OPEN, LOW, TOP = range(4)
-_BLOCK = 256  # tuples, or groups
+_BLOCK = kernel_knob(__name__, "_BLOCK", 256)  # tuples, or groups
 _FOREVER = np.iinfo(np.int64).max
 _ONE = np.uintp(1)
 

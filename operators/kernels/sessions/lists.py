@@ -17,6 +17,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from oop_engine.system.knobs import kernel_knob
+
 __all__ = [
     "FOUND",
     "FREE",
@@ -39,9 +41,9 @@ __all__ = [
 Integers = NDArray[np.int64]
 USED, OPEN, FOUND, FULL, FREE, WALKED = range(6)
 _NONE = -1  # ``left`` of a free run
-_BLOCK = 256  # tuples
-_NEAR = 8  # steps along a list before the fingers are searched
-_APART = 16  # runs from one finger to the next
+_BLOCK = kernel_knob(__name__, "_BLOCK", 256)  # tuples
+_NEAR = kernel_knob(__name__, "_NEAR", 8)  # steps along a list before the fingers are searched
+_APART = kernel_knob(__name__, "_APART", 16)  # runs from one finger to the next
 _FOREVER = np.iinfo(np.int64).max
 
 

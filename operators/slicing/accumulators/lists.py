@@ -26,11 +26,12 @@ from oop_engine.operators.slicing.accumulator import Accumulator, register_accum
 from oop_engine.operators.slicing.compiled import fixed, numbers, valid
 from oop_engine.operators.slicing.window_states import narrow
 from oop_engine.operators.values.columns import Integers
+from oop_engine.system.knobs import knob
 
 __all__ = ["BinCounts", "Lists", "NameCounts", "Registers", "ValueCounts", "column_of", "hashes", "state_of"]
 
 _MOST = 1 << 62  # pairs of a row and a value
-_CELLS = 4  # of those there may be, for each tuple: with more it is sooner to sort
+_CELLS = knob(__name__, "_CELLS", 4)  # of those there may be, for each tuple: with more it is sooner to sort
 
 
 class Lists(Accumulator):

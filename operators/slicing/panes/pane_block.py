@@ -24,10 +24,11 @@ from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.partials import NO_WINDOW
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow, with_room
 from oop_engine.operators.values.columns import Integers, by_slot
+from oop_engine.system.knobs import knob
 
 __all__ = ["PaneBlock"]
 
-_SLACK = 64  # columns; fewer dead ones are not worth a move
+_SLACK = knob(__name__, "_SLACK", 64)  # columns; fewer dead ones are not worth a move
 
 
 class PaneBlock:

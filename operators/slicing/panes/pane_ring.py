@@ -42,15 +42,18 @@ from oop_engine.operators.slicing.accumulators import accumulator, is_compiled
 from oop_engine.operators.slicing.window_states import WindowOverflowError, as_slice, narrow
 from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.windows import Extents
+from oop_engine.system.knobs import knob
 from oop_engine.system.memory import given_back
 
 __all__ = ["PaneRing"]
 
-_FLOOR = 1 << 23  # bytes: a rectangle so small may be as empty as it likes
-_SMALL = 1 << 16  # cells: a rectangle so small is not worth making smaller
-_SPARE = 16  # panes for each that there is room for beside them, where groups are many
-_SPARSE = 4  # cells there may be for each one in use and window a tuple is in
-_WINDOWS = 16  # windows a tuple at most that count for that
+_FLOOR = knob(__name__, "_FLOOR", 1 << 23)  # bytes: a rectangle so small may be as empty as it likes
+_SMALL = knob(__name__, "_SMALL", 1 << 16)  # cells: a rectangle so small is not worth making smaller
+_SPARE = knob(
+    __name__, "_SPARE", 16
+)  # panes for each that there is room for beside them, where groups are many
+_SPARSE = knob(__name__, "_SPARSE", 4)  # cells there may be for each one in use and window a tuple is in
+_WINDOWS = knob(__name__, "_WINDOWS", 16)  # windows a tuple at most that count for that
 _TURNS = 4
 _FAR = 1 << 62  # panes; no extent reaches so far
 _MOST = 2**40  # tuples in a cell: less than can ever come

@@ -33,16 +33,21 @@ from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.panes.window_plans import TUPLES, Stacks, WindowShape
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers
+from oop_engine.system.knobs import knob
 
 __all__ = ["PaneSweep", "is_dense", "of_cells", "read_all", "read_each", "take", "take_all"]
 
-_STEPS = 1 << 15  # of windows put together at a time: 2 MB
-_PART = 1 << 14  # results, about, that a sweep puts together before they leave
+_STEPS = knob(__name__, "_STEPS", 1 << 15)  # of windows put together at a time: 2 MB
+_PART = knob(__name__, "_PART", 1 << 14)  # results, about, that a sweep puts together before they leave
 _NONE = np.empty(0, np.int64)
-_SCRATCH = 1 << 20  # cells of the front and of windows
-_BLOCK = 1 << 16  # groups at a time
-_CELLS = 4096  # so few are swept over in less time than Python takes to look for those of a group
-_LONG = 4096  # panes of a window; with more the front alone would take more than all there is
+_SCRATCH = knob(__name__, "_SCRATCH", 1 << 20)  # cells of the front and of windows
+_BLOCK = knob(__name__, "_BLOCK", 1 << 16)  # groups at a time
+_CELLS = knob(
+    __name__, "_CELLS", 4096
+)  # so few are swept over in less time than Python takes to look for those of a group
+_LONG = knob(
+    __name__, "_LONG", 4096
+)  # panes of a window; with more the front alone would take more than all there is
 _KERNEL, _ROW, _CELL, _STEP = 20_000, 10_000, 1, 40
 """Nanoseconds: of a sweep; of a row where Python goes from one to the next; of each of its cells; of a
 window of one group by itself."""

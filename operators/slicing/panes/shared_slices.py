@@ -27,12 +27,13 @@ from oop_engine.core.saved import Saved
 from oop_engine.operators.kernels.slices import UNITS, needed, slice_at, slices_at
 from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.windows import Extents
+from oop_engine.system.knobs import knob
 
 __all__ = ["Slicing", "shared"]
 
-_LONG = 4096  # slices of a window
-_FINE = 16  # slices there may be for each window edge
-_PERIOD = 1 << 16  # units after which the edges come again, at most
+_LONG = knob(__name__, "_LONG", 4096)  # slices of a window
+_FINE = knob(__name__, "_FINE", 16)  # slices there may be for each window edge
+_PERIOD = knob(__name__, "_PERIOD", 1 << 16)  # units after which the edges come again, at most
 _OFFSET = np.array([[0], [0], [1], [0]])  # of ``Slicing.shape``
 
 

@@ -35,13 +35,16 @@ from oop_engine.operators.slicing.panes.window_plans import (
 )
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 from oop_engine.operators.values.columns import Integers
+from oop_engine.system.knobs import knob
 
 __all__ = ["Assembly", "SliceWindows", "assembled", "assembly_words", "check_assembly"]
 
-_CELLS = 1 << 21  # put together at a time
-_MANY = 8  # windows that end in a slice, from which on two reads each are less than the steps of two stacks
-_DEEP = 1024  # slices of a window, from which on a tree is worth its memory ...
-_FEW = 64  # ... if there are so many slices for each window that is read
+_CELLS = knob(__name__, "_CELLS", 1 << 21)  # put together at a time
+_MANY = knob(
+    __name__, "_MANY", 8
+)  # windows that end in a slice, from which on two reads each are less than the steps of two stacks
+_DEEP = knob(__name__, "_DEEP", 1024)  # slices of a window, from which on a tree is worth its memory ...
+_FEW = knob(__name__, "_FEW", 64)  # ... if there are so many slices for each window that is read
 _WHERE = np.zeros(1, np.int64)  # slices are where they are in the ring
 
 

@@ -19,10 +19,13 @@ from oop_engine.operators.slicing.revised.finals import Finals
 from oop_engine.operators.slicing.revised.reading import Touched
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers
+from oop_engine.system.knobs import knob
 
 __all__ = ["Prompt"]
 
-_CELLS = 4  # of windows on time, for each tuple of a page: with more, windows are looked for by the tuples
+_CELLS = knob(
+    __name__, "_CELLS", 4
+)  # of windows on time, for each tuple of a page: with more, windows are looked for by the tuples
 
 
 class Prompt(Finals):

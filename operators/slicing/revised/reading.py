@@ -26,11 +26,12 @@ from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers, new_rows, spread
 from oop_engine.operators.windows import Definition
+from oop_engine.system.knobs import knob
 
 __all__ = ["Copies", "Readable", "Touched", "closing_between", "named", "opened", "readable"]
 
 _NAME = "copy"
-_MARKS = 1 << 20  # bytes: pairs of group and window that may be marked
+_MARKS = knob(__name__, "_MARKS", 1 << 20)  # bytes: pairs of group and window that may be marked
 Readable = WindowStore | SessionStore
 """The stores whose windows can be read: those of a grid, in panes or a table, and sessions."""
 

@@ -42,10 +42,11 @@ from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers, by_slot
 from oop_engine.operators.windows import Extents
+from oop_engine.system.knobs import knob
 
 __all__ = ["WIDE", "AdaptiveStore", "eager_bytes"]
 
-WIDE = 10_000
+WIDE = knob(__name__, "WIDE", 10_000)
 """Windows of a tuple, from which on none should get a partial aggregate in each."""
 
 

@@ -34,10 +34,11 @@ from oop_engine.operators.slicing.window_states import WindowOverflowError, Wind
 from oop_engine.operators.values.columns import Integers, begins_of, by_slot, bytes_of, rows_of, spread
 from oop_engine.operators.windows.folding import checked_times
 from oop_engine.operators.windows.slide_by_tuple import Asked
+from oop_engine.system.knobs import knob
 
 __all__ = ["BinStore"]
 
-_PAIRS = 1 << 20  # of a tuple and a bin, added at once
+_PAIRS = knob(__name__, "_PAIRS", 1 << 20)  # of a tuple and a bin, added at once
 
 
 class BinStore(OnTime):

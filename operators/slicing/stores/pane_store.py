@@ -36,11 +36,12 @@ from oop_engine.operators.slicing.window_states import (
 )
 from oop_engine.operators.values.columns import Integers, by_slot
 from oop_engine.operators.windows import Extents
+from oop_engine.system.knobs import knob
 
 __all__ = ["PaneStore"]
 
 _FAR = 3 << 61  # windows; no extent of times up to 2**62 reaches so far
-_PLACES = 4  # of a group and pane that there may be, for each tuple: with more they are hashed
+_PLACES = knob(__name__, "_PLACES", 4)  # of a group and pane, for each tuple: with more they are hashed
 _EXACT = 2**53  # times of all panes of a page together, up to which a float is exact
 
 

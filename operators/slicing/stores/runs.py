@@ -27,6 +27,7 @@ from oop_engine.operators.slicing.accumulators import SumOverflowError, is_ragge
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.window_states import WindowOverflowError, narrow
 from oop_engine.operators.values.columns import Integers, bytes_of, joined, new_rows, rows_of, spread
+from oop_engine.system.knobs import knob
 
 __all__ = ["EQUAL", "HeldRuns", "Identity", "Runs", "Sides", "order_of", "overlapping"]
 
@@ -34,8 +35,10 @@ Begins = Callable[[Integers, Integers, Integers], NDArray[np.bool_]]
 Sides = Callable[[int, int], tuple[int, int]]
 """Returns where a window starts and ends, by its first and last place."""
 
-_LEAST = 64  # partial aggregates; fewer are not worth a merge
-_PAIRS = 1 << 20  # (row, window) pairs combined at a time, as far as one window allows
+_LEAST = knob(__name__, "_LEAST", 64)  # partial aggregates; fewer are not worth a merge
+_PAIRS = knob(
+    __name__, "_PAIRS", 1 << 20
+)  # (row, window) pairs combined at a time, as far as one window allows
 
 
 class Identity(NamedTuple):

@@ -39,10 +39,11 @@ from oop_engine.operators.slicing.stores.session_lists import OpenRuns
 from oop_engine.operators.slicing.window_states import WindowOverflowError, narrow
 from oop_engine.operators.values.columns import Integers, filled_up
 from oop_engine.operators.windows import Gap
+from oop_engine.system.knobs import knob
 
 __all__ = ["SessionCells"]
 
-_CELLS = 8
+_CELLS = knob(__name__, "_CELLS", 8)
 _LONGEST = 1 << 48  # of a gap: so many cells of it are exact as a float
 _NOTHING = FOREVER, -FOREVER
 

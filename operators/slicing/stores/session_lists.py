@@ -48,11 +48,14 @@ from oop_engine.operators.slicing.stores.runs import order_of
 from oop_engine.operators.slicing.window_states import WindowOverflowError, narrow
 from oop_engine.operators.values.columns import Integers, begins_of, filled_up
 from oop_engine.operators.windows import Gap
+from oop_engine.system.knobs import knob
 
 __all__ = ["OpenRuns", "SessionLists"]
 
-_LEAST = 16  # runs there is room for
-_STEPS = 8  # a tuple along a list, on the average, before the rest of a page is sorted
+_LEAST = knob(__name__, "_LEAST", 16)  # runs there is room for
+_STEPS = knob(
+    __name__, "_STEPS", 8
+)  # a tuple along a list, on the average, before the rest of a page is sorted
 _ANY = 1 << 40
 _NO_FINGERS = Fingers(np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int32))
 

@@ -31,10 +31,11 @@ from oop_engine.operators.slicing.stores.session_lists import SessionLists
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers, by_slot, rows_of
 from oop_engine.operators.windows import Gap
+from oop_engine.system.knobs import knob
 
 __all__ = ["SessionStore"]
 
-_ROOM = 1 << 20  # steps that are taken together, or three a group
+_ROOM = knob(__name__, "_ROOM", 1 << 20)  # steps that are taken together, or three a group
 
 
 class SessionStore(OnTime):

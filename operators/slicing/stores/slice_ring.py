@@ -25,12 +25,15 @@ from oop_engine.operators.slicing.store import Reach, Store
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
 from oop_engine.operators.values.columns import Integers, by_slot, filled_up, rows_of, spread
+from oop_engine.system.knobs import knob
 
 __all__ = ["SliceRing"]
 
-_SLICES = 1 << 14  # looked at together, besides those of the longest window
-_EACH = 8  # how much longer it takes to look at a slice of one group than of one among many
-_SOME = 32  # groups that are worth looking at together
+_SLICES = knob(__name__, "_SLICES", 1 << 14)  # looked at together, besides those of the longest window
+_EACH = knob(
+    __name__, "_EACH", 8
+)  # how much longer it takes to look at a slice of one group than of one among many
+_SOME = knob(__name__, "_SOME", 32)  # groups that are worth looking at together
 _FIRST = np.zeros(1, np.int64)  # the slot of the one group, where there is no key
 
 
