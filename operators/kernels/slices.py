@@ -35,6 +35,7 @@ __all__ = [
     "pick",
     "plan",
     "reopen",
+    "reopen_some",
     "slice_at",
     "slices_at",
     "unit_of",
@@ -211,6 +212,20 @@ def reopen(spans, done, slots, low):
         alive += spans[slot, 0] != NO_WINDOW
         lowest = min(lowest, spans[slot, 0])
     return alive, lowest
+
+
+@njit(cache=True, nogil=True)
+def reopen_some(spans, done, slots, low):
+    """Do so without a look at other groups; return how many of these have no slice any more.  O(slots)."""
+    over = 0
+    for i in range(len(slots)):
+        slot = slots[i]
+        if spans[slot, 1] < low[i]:
+            over += spans[slot, 0] != NO_WINDOW
+            spans[slot, 0], spans[slot, 1], done[slot] = NO_WINDOW, NOTHING, NOTHING
+        else:
+            spans[slot, 0] = max(spans[slot, 0], low[i])
+    return over
 
 
 @njit(cache=True, nogil=True)

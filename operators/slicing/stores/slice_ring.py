@@ -14,14 +14,16 @@ import numpy as np
 
 from oop_engine.core.operator import State
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import NEVER
+from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
-from oop_engine.operators.kernels.slices import reopen
+from oop_engine.operators.kernels.slices import reopen, reopen_some
+from oop_engine.operators.slicing.checks import AT_ONCE
 from oop_engine.operators.slicing.output import Output, Stamps
 from oop_engine.operators.slicing.panes.shared_slices import Slicing
 from oop_engine.operators.slicing.panes.slice_windows import Assembly, SliceWindows
 from oop_engine.operators.slicing.partials import NO_WINDOW
 from oop_engine.operators.slicing.store import Reach, Store
+from oop_engine.operators.slicing.stores.sleeping_groups import SleepingGroups
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
 from oop_engine.operators.values.columns import Integers, by_slot, filled_up, rows_of, spread
@@ -32,7 +34,8 @@ __all__ = ["SliceRing"]
 _SLICES = knob(__name__, "_SLICES", 1 << 14)  # looked at together, besides those of the longest window
 _EACH = knob(
     __name__, "_EACH", 8
-)  # how much longer it takes to look at a slice of one group than of one among many
+)  # how much longer a slice of one group takes than a slice of one among many
+_APART = 16  # groups for each one whose windows are closed: with more, the others are not looked at
 _SOME = knob(__name__, "_SOME", 32)  # groups that are worth looking at together
 _FIRST = np.zeros(1, np.int64)  # the slot of the one group, where there is no key
 
@@ -50,10 +53,13 @@ class SliceRing(WindowStore):
         self._done = np.full(0, NEVER)  # (groups,)  windows that end by here have left
         self._over = NEVER  # the same for all groups
         self._ahead = False  # whether windows of some group that end later have left
+        self._sleeping = SleepingGroups(slicing)
         self._windows = SliceWindows(slicing, self.ring, assembly, grouped=output.grouped)
 
     def state(self) -> State:
-        return super().state() + State(nbytes=self._windows.nbytes + self._done.nbytes)
+        return super().state() + State(
+            nbytes=self._windows.nbytes + self._done.nbytes + self._sleeping.nbytes
+        )
 
     def due(self, bound: int) -> bool:
         lowest = self.partials.lowest
@@ -76,6 +82,7 @@ class SliceRing(WindowStore):
             window = self.slicing.window(self.slicing.cut(error.start))
             raise WindowOverflowError(error.column, error.slot, *window) from None
         self._windows.touch(times)
+        self._sleeping.wake(slots)
 
     def add_late(self, page: Page, times: Integers, slots: Integers, bounds: Integers) -> None:
         self._done[slots] = np.maximum(self._done[slots], self.slicing.base.closed_by(bounds))
@@ -87,6 +94,9 @@ class SliceRing(WindowStore):
         cut = min(self.slicing.cut(bound), of.high + longest) - max(self._over, of.low)
         in_ring = max(cut, 0) * of.groups if of.used else 0
         most: float = (in_ring + len(self.partials) * longest) * self.slicing.rate
+        if most > AT_ONCE and self._over > NEVER and bound < FOREVER:
+            at = self.slicing.cut(bound)  # of groups that are asleep no window leaves
+            most = min(most, max(at - self._over, 0) * self._groups_until(at).size * self.slicing.rate)
         return most
 
     def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
@@ -106,6 +116,7 @@ class SliceRing(WindowStore):
             return []
         slots = self._groups_until(cut)
         found = self._close_alike(slots, cut) if slots.size else []
+        self._sleeping.settle(self.spans, cut)
         self._over = cut
         self._ahead = self._ahead and bool((self._done > cut).any())
         return found
@@ -114,10 +125,8 @@ class SliceRing(WindowStore):
         """Return the groups with windows that close."""
         if len(self.spans) == 1 and not self._ahead:  # no key: to ask all groups would take longer
             return _FIRST[: int(self.spans[0, 0] < cut)]
-        closing = self.spans[:, 0] < cut
-        if self._ahead:  # windows that have left do not leave again
-            closing &= self._done < cut
-        return np.flatnonzero(closing)
+        # Windows that have left do not leave again.
+        return self._sleeping.until(self.spans, self._done if self._ahead else None, cut)
 
     def _close_some(self, slots: Integers, cuts: Integers) -> list[WindowStates]:
         low, done = self.spans[slots, 0], np.maximum(self._done[slots], self._over)
@@ -225,11 +234,12 @@ class SliceRing(WindowStore):
         rows = self.partials.find(slots, self.spans[slots, 0], cuts, known)
         of, at = self.partials.owner(rows)
         states = self.partials.states.take(rows)
-        begin, end = by_slot(slots, done, known, 0), by_slot(slots, cuts, known, 0)
-        units, found = self.slicing.units, list(found)
-        upto = units(np.minimum(end[of], at + self.slicing.longest))
+        order = np.argsort(slots)
+        row = order[np.searchsorted(slots, of, sorter=order)]
+        begin, units, found = done[row], self.slicing.units, list(found)
+        upto = units(np.minimum(cuts[row], at + self.slicing.longest))
         for step, length, offset, number in self.slicing.shape.T.tolist():
-            first = (units(np.maximum(begin[of], at)) - offset) // step
+            first = (units(np.maximum(begin, at)) - offset) // step
             last = (np.minimum(upto, units(at) + length) - offset) // step - 1
             of_slice, wids = spread(first, np.maximum(last - first + 1, 0))
             ends = self.slicing.moment(offset + (wids + 1) * step)
@@ -244,16 +254,21 @@ class SliceRing(WindowStore):
         groups, needed = self.ring.groups, self.slicing.needed(cuts)
         if groups == len(self.spans) == 1:
             self.ring.forget(needed)
-        elif groups:
+        elif self.ring.used:
             inside = slots < groups
             self.ring.forget(by_slot(slots[inside], needed[inside], groups, NEVER))
         if len(self.partials):
             self.partials.remove(self.partials.find(slots, self.spans[slots, 0], needed, len(self.spans)))
-        self.partials.note(*reopen(self.spans, self._done, slots, needed))
+        if _APART * slots.size < len(self.spans):  # then the lowest slice is a lower bound
+            alive = self.alive - reopen_some(self.spans, self._done, slots, needed)
+            self.partials.note(alive, self.partials.lowest if alive else NO_WINDOW)
+        else:
+            self.partials.note(*reopen(self.spans, self._done, slots, needed))
 
     def rename(self, kept: Integers, slots: Integers) -> None:
         super().rename(kept, slots)
         self._done = self._done[kept]
+        self._sleeping.forget()
 
     def save(self) -> dict[str, Any]:
         more = {"done": narrow(self._done), "over": [self._over, self._ahead]}
@@ -265,6 +280,7 @@ class SliceRing(WindowStore):
         over = saved.part("over")
         self._done = filled_up(saved.integers("done", (None,)), len(self.spans), NEVER)[: len(self.spans)]
         self._over, self._ahead = over.integer(0), over.flag(1)
+        self._sleeping.forget()
         return self
 
 

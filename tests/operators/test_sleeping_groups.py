@@ -1,0 +1,106 @@
+"""Groups that are asleep: a bound that closes short windows looks at no group that is in long windows alone."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from oop_engine import FOREVER, GroupWise, Linear, Page, Schema
+from oop_engine.operators import Count, Sliding, Sum, Tumbling, WindowAggregate
+from oop_engine.operators.slicing.stores.sleeping_groups import SleepingGroups
+from oop_engine.operators.slicing.stores.slice_ring import SliceRing
+from oop_engine.testing import END, Driver
+
+SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64(), "v": pa.int64()}, "ts", "s")
+DEFINITIONS: dict[str, dict[str, Any]] = {
+    "tumbling": {"short": Tumbling(4), "long": Tumbling(60)},
+    "sliding": {"short": Tumbling(3), "long": Sliding(50, 7)},
+    "gaps": {"short": Sliding(2, 9), "long": Sliding(40, 20), "third": Tumbling(6)},
+}
+
+
+def script(draw: random.Random) -> list[Any]:
+    """Return pages of few tuples of many groups, bounds of all and of some groups, ends, and moves."""
+    linear, own, steps = 0, dict.fromkeys(range(40), 0), list[Any]()
+    for _ in range(40):
+        match draw.choice(["page", "page", "linear", "linear", "group", "move"]):
+            case "page":
+                keys = [k for k in draw.choices(range(40), k=draw.randint(1, 6)) if own[k] < FOREVER]
+                times = [max(linear, own[k]) + draw.choice([0, 1, 3, 15, 70]) for k in keys]
+                values = [draw.randint(-5, 5) for _ in keys]
+                steps += [Page.of(SCHEMA, {"ts": times, "k": keys, "v": values})] if keys else []
+            case "linear":
+                linear += draw.choice([0, 1, 4, 30])
+                steps.append(Linear(linear))
+            case "group":
+                keys = draw.sample(range(40), 2)
+                bounds = [linear + draw.choice([0, 5, 40]) if draw.random() < 0.7 else FOREVER for _ in keys]
+                for key, below in zip(keys, bounds, strict=True):
+                    own[key] = max(own[key], below)
+                steps.append(GroupWise.of({"k": keys}, bounds))
+            case "move":
+                steps.append("move")
+    return [*steps, END]
+
+
+def emissions(windows: Any, steps: list[Any]) -> list[str]:
+    driver = Driver(WindowAggregate(windows, {"n": Count(), "sum": Sum("v")}, by=("k",)), SCHEMA)
+    out = list[str]()
+    for step in steps:
+        if step == "move":
+            driver.move()
+            continue
+        out += [str(m.to_pylist() if isinstance(m, Page) else m) for _, m in driver.feed(0, step)]
+    return out
+
+
+@pytest.mark.parametrize("windows", DEFINITIONS)
+def test_answers_are_those_of_a_look_at_all_groups(monkeypatch: pytest.MonkeyPatch, windows: str) -> None:
+    slept = list[int]()
+    sleep = SleepingGroups._sleep
+
+    def counted(sleeping: SleepingGroups, slots: Any, *more: Any) -> None:
+        slept.append(slots.size)
+        sleep(sleeping, slots, *more)
+
+    for seed in range(25):
+        steps = script(random.Random(f"{windows} {seed}"))
+        with monkeypatch.context() as patch:
+            patch.setattr(SleepingGroups, "_sleep", counted)
+            found = emissions(DEFINITIONS[windows], steps)
+        with monkeypatch.context() as patch:
+            patch.setattr(SleepingGroups, "settle", lambda sleeping, *_: sleeping.forget())
+            assert found == emissions(DEFINITIONS[windows], steps)
+    assert sum(slept) > 100
+
+
+def test_a_bound_looks_at_groups_that_have_a_result_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = list[int]()
+    close = SliceRing._close_alike
+
+    def counted(ring: SliceRing, slots: Any, cut: int) -> Any:
+        closed.append(slots.size)
+        return close(ring, slots, cut)
+
+    monkeypatch.setattr(SliceRing, "_close_alike", counted)
+    many = 5_000
+    windows = {"short": Tumbling(1_000), "long": Tumbling(1_000_000)}
+    operator = WindowAggregate(windows, {"n": Count()}, by=("k",)).opened(SCHEMA)
+    numbers = np.arange(many)
+    list(operator.on_page(0, Page.of(SCHEMA, {"ts": numbers, "k": numbers, "v": numbers})))
+    list(operator.on_punctuation(0, Linear(400_000)))
+    closed.clear()
+    for now in range(400_000, 420_000, 1_000):
+        list(operator.on_page(0, Page.of(SCHEMA, {"ts": [now + 1], "k": [5], "v": [0]})))
+        [(_, result), _] = operator.on_punctuation(0, Linear(now + 1_000))
+        assert isinstance(result, Page)
+        assert result.to_pylist() == [
+            {"k": 5, "window": "short", "window_start": now, "window_end": now + 1_000, "n": 1}
+        ]
+    assert closed == [1] * 20
+    rows = [len(m) for _, m in operator.on_punctuation(0, Linear(1_000_000)) if isinstance(m, Page)]
+    assert sum(rows) == many
