@@ -72,7 +72,8 @@ class SleepingGroups:
         some = spans[slots, 0] < cut
         if done is not None:
             some &= done[slots] < cut
-        return slots[some]
+        found: Integers = slots[some]
+        return found
 
     def settle(self, spans: Integers, cut: int) -> None:
         """Note which groups are asleep now that all windows that end by a cut have left."""
