@@ -68,6 +68,10 @@ class BytesAt:
         """Return whether there are at least ``size`` bytes."""
         return self.stat().st_size >= size
 
+    def size(self) -> int:
+        """Return how many bytes there are."""
+        return self.stat().st_size
+
     def close(self) -> None:
         """Close the file."""
         self._file.close()
@@ -112,6 +116,13 @@ class PackedBytes(BytesAt):
     def holds(self, size: int) -> bool:
         """Return whether the content has at least ``size`` bytes."""
         return size == 0 or len(self.read(size - 1, 1)) == 1
+
+    def size(self) -> int:
+        """Return the bytes of the content.  Raises ``OSError`` if it is damaged."""
+        at = self._start
+        while part := self.read(at, _CHUNK):
+            at += len(part)
+        return at
 
     def close(self) -> None:
         """Close the file."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 from zlib import crc32
 
 from oop_engine.connectors.tailing.bytes_at import BytesAt, PackedBytes, codec_of
 from oop_engine.connectors.tailing.generations import Generation
 
-__all__ = ["LONGEST", "TOO_LONG", "CutError", "Followed", "is_copy", "knows"]
+__all__ = ["LONGEST", "TOO_LONG", "CutError", "Followed", "is_copy", "is_short", "knows"]
 
 LONGEST = 1 << 22
 """Bytes of the longest line, with its line feed."""
@@ -27,21 +28,28 @@ class Followed:
     """Lines of the file ``content`` from ``at`` on; ``refuse`` is called with a reason and the first bytes of others.
 
     ``written_ns``: when the file had been written last, as the last lines were taken.  ``idle``: calls of ``take`` in
-    a row that found nothing.  ``at``: behind the last line that was taken.
+    a row that found nothing.  ``start``: how many bytes at its start are known, if nothing was read.  ``at``: behind
+    the last line that was taken.  ``unended``: that one had no line break.
     """
 
-    def __init__(self, content: BytesAt, at: int, refuse: Callable[[str, str], None]) -> None:
+    def __init__(
+        self, content: BytesAt, at: int, refuse: Callable[[str, str], None], start: int = _HEAD
+    ) -> None:
         self.content, self.at, self._refuse = content, at, refuse
-        self.inode, self.idle = content.inode, 0
+        self.inode, self.idle, self.unended = content.inode, 0, False
         self.written_ns = content.stat().st_mtime_ns
-        self._first = content.read(0, min(at, _HEAD))
+        self._first = content.read(0, min(at, _HEAD) or start)
         self._last = content.read(max(at - _SEEN, 0), min(at, _SEEN))
         self._scanned = self._zeros = at
 
     @property
     def position(self) -> list[int]:
-        """The inode, the offset, sums over bytes before it and at the start, and when the file was written last."""
-        return [self.inode, self.at, crc32(self._last), crc32(self._first), self.written_ns]
+        """The inode, the offset, sums over bytes before it and at the start, and when the file was written last.
+
+        Of a file of which nothing was read: how many bytes at its start are known, and a sum over them.
+        """
+        seen = crc32(self._last) if self.at else len(self._first)
+        return [self.inode, self.at, seen, crc32(self._first), self.written_ns]
 
     @property
     def weak(self) -> bool:
@@ -88,10 +96,19 @@ class Followed:
         if not self.same():  # asked last, too: a file that was cut is written from its beginning
             raise CutError
         self._advance(len(lines), lines)
+        self.unended = not end
         return lines if end else lines + b"\n"
 
+    def note_start(self) -> None:
+        """Note the first bytes of a file of which nothing was read: a position with them finds its copy."""
+        if self.at == 0 and len(self._first) < _HEAD:
+            start = self.content.read(0, _HEAD)
+            if start.startswith(self._first):
+                self._first = start
+
     def _advance(self, by: int, passed: bytes) -> None:
-        self._first = (self._first + passed)[:_HEAD] if len(self._first) < _HEAD else self._first
+        if self.at < _HEAD:
+            self._first = (self._first[: self.at] + passed)[:_HEAD]
         self.at += by
         self._last = (self._last + passed)[-_SEEN:]
         self._scanned = self._zeros = self.at
@@ -126,7 +143,9 @@ class Followed:
 
 
 def knows(content: BytesAt, at: int, seen: int | None, head: int | None) -> bool:
-    """Return whether a file has the bytes that a position tells of before its offset."""
+    """Return whether a file has the bytes that a position tells of before its offset, or at its start if that is 0."""
+    if at == 0:
+        return not seen or (content.holds(seen) and crc32(content.read(0, seen)) == head)
     return (
         content.holds(at)
         and (head is None or crc32(content.read(0, min(at, _HEAD))) == head)
@@ -134,11 +153,30 @@ def knows(content: BytesAt, at: int, seen: int | None, head: int | None) -> bool
     )
 
 
-def is_copy(generation: Generation, written_ns: int, at: int) -> bool:
-    """Return whether a file may be a copy of one that was read to ``at``, and last written then: it is no older."""
-    if at == 0:
-        return generation.written_ns > written_ns
-    step = (
-        10**9 if codec_of(generation.path.name) else 1
-    )  # programs that compress keep whole seconds, at least
-    return generation.written_ns // step >= written_ns // step
+def is_copy(generation: Generation, place: list[Any]) -> bool:
+    """Return whether a file may be a copy of that of a position, by its time: it is no older."""
+    _, at, seen, _, written_ns = place[:5]
+    if at == 0 and not seen:
+        return generation.written_ns > int(written_ns)
+    step = _step_ns(generation)
+    return generation.written_ns // step >= int(written_ns) // step
+
+
+def is_short(generation: Generation, content: BytesAt, place: list[Any]) -> bool:
+    """Return whether a file is the compressed form of a part of that which was read to a position.
+
+    Lines that a program writes while its file is compressed are in the file alone, which is removed then.
+    """
+    _, at, _, head, written_ns = place[:5]
+    step = _step_ns(generation)
+    return (
+        isinstance(content, PackedBytes)
+        and not content.holds(at)
+        and generation.written_ns // step <= int(written_ns) // step
+        and (not content.holds(_HEAD) or crc32(content.read(0, _HEAD)) == head)
+    )
+
+
+def _step_ns(generation: Generation) -> int:
+    """Return the unit of the time of a file: programs that compress keep whole seconds, at least."""
+    return 10**9 if codec_of(generation.path.name) else 1

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from oop_engine.connectors.tailing.bytes_at import BytesAt, begins_with, codec_of, open_bytes
-from oop_engine.connectors.tailing.followed import CutError, Followed, is_copy, knows
+from oop_engine.connectors.tailing.followed import CutError, Followed, is_copy, is_short, knows
 from oop_engine.connectors.tailing.generations import Generation, generations, start_of, with_inode
 from oop_engine.core.errors import TraceError
 
@@ -76,6 +76,8 @@ class LogTail:
             if self._restored is not None:
                 self._restore(self._restored)
             self._look()
+            for file in self._files:
+                file.note_start()
         except FileNotFoundError:  # renamed meanwhile
             pass
         except OSError as error:
@@ -151,7 +153,13 @@ class LogTail:
     def _lines(self, file: Followed, *, last: bool = False) -> bytes | None:
         rotated = file is not self._files[-1] and (file.idle >= _PATIENCE or not self._follow)
         try:
-            return file.take(last=last or rotated)
+            lines = file.take(last=last or rotated)
+            if lines and file.unended and file is not self._files[-1]:
+                self._warn(
+                    f"{self._path}: a rotated file (inode {file.inode}) ends at byte {file.at:,} without a line break: "
+                    "its last line may be a part of one, the rest of which is lost"
+                )
+            return lines
         except CutError:
             try:
                 return self._cut(file)
@@ -184,7 +192,9 @@ class LogTail:
         else:
             self._look_for_copy(self._files[-1])
             if self._known is None and self._files[-1].inode == inode:
-                self._know(self._stable()[0])
+                family, _ = self._stable()
+                if self._files[-1].same():
+                    self._know(family)
 
     def _stable(self) -> tuple[list[Generation], int]:
         """Return the rotated files, and the inode at the path, of one moment."""
@@ -237,11 +247,23 @@ class LogTail:
                 f"{self._path}: the file that was read to byte {newest.at:,} (inode {newest.inode}) was removed; files "
                 "that came and went between it and the next one are lost, if there were any"
             )
-        return self._unknown(newest.written_ns, family)
+        newer = self._unknown(newest.written_ns, family)
+        were_empty = [  # not copies of the file that was the newest then, but files to which a late writer wrote
+            each
+            for each in family
+            if each.inode in self._copies
+            and each.inode not in {*self._inodes(), *(one.inode for one in newer)}
+            and not self._is_prefix(each, newest.content)
+            and not self._is_form(each)
+        ]
+        return were_empty + newer
+
+    def _inodes(self) -> set[int]:
+        return {file.inode for file in self._files}
 
     def _unknown(self, since_ns: int, family: list[Generation]) -> list[Generation]:
         """Return the files that were written after a moment and are new."""
-        followed, known = {file.inode for file in self._files}, self._known
+        followed, known = self._inodes(), self._known
         newer = [each for each in family if each.inode not in followed and each.written_ns >= since_ns]
         if known is None:
             newer = [each for each in newer if each.written_ns > since_ns]
@@ -263,25 +285,18 @@ class LogTail:
         except OSError:  # damaged, or gone
             return False
 
-    def _with_content(
-        self,
-        at: int,
-        seen: int | None,
-        head: int | None,
-        written_ns: int,
-        family: list[Generation],
-    ) -> int | None:
-        """Return the number of the oldest other file that has the bytes before an offset and is no older than they."""
-        followed = {file.inode for file in self._files}
+    def _with_content(self, place: list[Any], family: list[Generation]) -> int | None:
+        """Return the number of the oldest other file that has the bytes of a position and is no older than they."""
+        followed = self._inodes()
         for number, each in enumerate(family):
-            if each.inode in followed or not is_copy(each, written_ns, at) or self._is_form(each):
+            if each.inode in followed or not is_copy(each, place) or self._is_form(each):
                 continue
             try:
                 content = open_bytes(each.path)
             except FileNotFoundError:
                 continue
             try:
-                if knows(content, at, seen, head):
+                if knows(content, *place[1:4]):
                     return number
             except OSError:  # damaged
                 continue
@@ -294,8 +309,8 @@ class LogTail:
     def _cut(self, file: Followed) -> bytes:
         """Put the copy of a file that was cut in its place, or the same file from its beginning, with a line."""
         family, _ = self._stable()
-        _, at, seen, head, written_ns = file.position
-        found = self._with_content(at, seen, head, written_ns, family)
+        _, at, _, _, written_ns = place = file.position
+        found = self._with_content(place, family)
         if found is not None:
             self._take_copy(file, family[found])
             return b""
@@ -329,13 +344,17 @@ class LogTail:
         if listed == self._listed and not self._copies and time.time_ns() - listed > _TICK_NS:
             return
         family, _ = self._stable()
+        if (
+            not file.same()
+        ):  # it was cut after its copy was made: `take` finds that, and looks for all that is new
+            return
         fresh = [each for each in family if self._known is None or each.inode not in self._known]
-        _, at, seen, head, written_ns = file.position
-        while (found := self._with_content(at, seen, head, written_ns, fresh)) is not None:
+        place = file.position
+        while (found := self._with_content(place, fresh)) is not None:
             with closing(open_bytes(fresh[found].path)) as copy:
                 cut = not begins_with(file.content, copy)
             if cut:
-                if at == 0 and self._known is None:
+                if file.at == 0 and self._known is None:
                     self._warn(
                         f"{self._path}: nothing was read of it yet, and it was cut: its oldest copy is read; "
                         "copies that were removed are lost, if there were any"
@@ -354,23 +373,27 @@ class LogTail:
         found = [self._with_inode(place) for place in places]
         self._files = [file for file in found if file is not None]  # none of them is a copy of another one
         try:
+            gone = []
             for number, place in enumerate(places):
-                if found[number] is None and (place is newest or place[1]):
+                if found[number] is None and (place is newest or any(place[1:3])):
                     found[number] = self._copy_of(place)
-                    self._files = [file for file in found if file is not None]
-            for place, file in zip(earlier, found, strict=False):
-                if file is None:
+                if found[number] is None:
+                    gone.append(place)
+                    found[number] = self._short_form_of(place)
+                self._files = [file for file in found if file is not None]
+            for place in gone:
+                if place is not newest:
                     self._warn(
                         f"{self._path}: a rotated file that was read to byte {place[1]:,} (inode {place[0]}) is gone: "
                         "lines that were written to it after that are lost, if there were any"
                     )
-            if found[-1] is None:
+            if newest in gone:
                 self._gone(newest)
         except OSError:
             self.close()
             raise
         self._restored = None
-        if found[-1] is None:  # the next look finds those that came after it
+        if newest in gone:  # the next look finds those that came after it
             self._since_ns = newest[4] if len(newest) > 4 else 0
             self._anew = True
 
@@ -385,7 +408,7 @@ class LogTail:
         for path in paths:
             content = open_bytes(path)
             if content.inode == inode and knows(content, at, seen, head):
-                found = Followed(content, at, self._refuse)
+                found = Followed(content, at, self._refuse, seen or 0)  # its copy has no more, maybe
                 found.written_ns = written_ns or found.written_ns
                 return found
             content.close()
@@ -393,12 +416,28 @@ class LogTail:
 
     def _copy_of(self, place: list[Any]) -> Followed | None:
         """Return a copy of the file of a position, by its content."""
-        _, at, seen, head, written_ns = [*place, None, None, None][:5]
-        if seen is None:  # earlier versions wrote no sum
+        if len(place) < 5:  # earlier versions wrote no sums
             return None
         family = generations(self._path)
-        number = self._with_content(at, seen, head, written_ns or 0, family)
-        return None if number is None else Followed(open_bytes(family[number].path), at, self._refuse)
+        number = self._with_content(place, family)
+        return None if number is None else Followed(open_bytes(family[number].path), place[1], self._refuse)
+
+    def _short_form_of(self, place: list[Any]) -> Followed | None:
+        """Return the compressed form of a file that was read farther than it has bytes: at its end."""
+        if len(place) < 5 or not place[1]:
+            return None
+        followed = self._inodes()
+        for each in generations(self._path):
+            if each.inode in followed or not codec_of(each.path.name):
+                continue
+            content = open_bytes(each.path)
+            try:
+                if is_short(each, content, place):
+                    return Followed(content, content.size(), self._refuse)
+            except OSError:  # damaged
+                pass
+            content.close()
+        return None
 
     def _gone(self, place: list[int]) -> None:
         """Tell that the file of a position is not there.  Raises ``TraceError`` if one must not go on without it."""
