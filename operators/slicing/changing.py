@@ -123,8 +123,8 @@ class LimitedStore:
     def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
         return np.maximum(self._store.least_stamps(slots, of, bounds), self._since)
 
-    def most_until(self, bound: int) -> float:
-        return self._store.most_until(self._bounds(bound))
+    def most_until(self, bound: int, slots: Integers | None = None) -> float:
+        return self._store.most_until(self._bounds(bound), slots)
 
     def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
         return self._store.reach(slots, self._bounds(bounds))

@@ -219,7 +219,7 @@ class Closing:
         windows = 0.0
         for number, store in enumerate(self.stores):
             self.stores[number] = store = store.successor()
-            windows += store.most_until(bound)
+            windows += store.most_until(bound, slots)
         if windows <= AT_ONCE:
             return []
         by = bound if bounds is None else bounds

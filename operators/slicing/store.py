@@ -60,8 +60,8 @@ class Store(Protocol):
     def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
         """Do so for many bounds, where that of group ``slots[i]`` is ``bounds[of[i]]``."""
 
-    def most_until(self, bound: int) -> float:
-        """Return how many windows can leave at most by ``bound``; O(1)."""
+    def most_until(self, bound: int, slots: Integers | None = None) -> float:
+        """Return how many windows can leave at most by ``bound``, of all groups or of ``slots``; O(1), or O(slots)."""
 
     def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
         """Return where the open windows are, of all groups or of ``slots``, which are to leave by ``bounds``.
@@ -94,7 +94,7 @@ class OnTime:
     def add_late(self, page: Page, times: Integers, slots: Integers, bounds: Integers) -> None:
         """Leave the tuples out."""
 
-    def most_until(self, bound: int) -> float:
+    def most_until(self, bound: int, slots: Integers | None = None) -> float:
         return 0.0
 
     def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:

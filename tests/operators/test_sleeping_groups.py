@@ -10,12 +10,14 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import FOREVER, GroupWise, Linear, Page, Schema
-from oop_engine.operators import Count, Sliding, Sum, Tumbling, WindowAggregate
+from oop_engine.operators import Count, Landmark, Median, Sliding, Sum, Tumbling, WindowAggregate
 from oop_engine.operators.slicing.stores.sleeping_groups import SleepingGroups
 from oop_engine.operators.slicing.stores.slice_ring import SliceRing
+from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.testing import END, Driver
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64(), "v": pa.int64()}, "ts", "s")
+ASKED: dict[str, Any] = {"n": Count(), "sum": Sum("v")}
 DEFINITIONS: dict[str, dict[str, Any]] = {
     "tumbling": {"short": Tumbling(4), "long": Tumbling(60)},
     "sliding": {"short": Tumbling(3), "long": Sliding(50, 7)},
@@ -47,8 +49,8 @@ def script(draw: random.Random) -> list[Any]:
     return [*steps, END]
 
 
-def emissions(windows: Any, steps: list[Any]) -> list[str]:
-    driver = Driver(WindowAggregate(windows, {"n": Count(), "sum": Sum("v")}, by=("k",)), SCHEMA)
+def emissions(operator: WindowAggregate, steps: list[Any]) -> list[str]:
+    driver = Driver(operator, SCHEMA)
     out = list[str]()
     for step in steps:
         if step == "move":
@@ -71,10 +73,10 @@ def test_answers_are_those_of_a_look_at_all_groups(monkeypatch: pytest.MonkeyPat
         steps = script(random.Random(f"{windows} {seed}"))
         with monkeypatch.context() as patch:
             patch.setattr(SleepingGroups, "_sleep", counted)
-            found = emissions(DEFINITIONS[windows], steps)
+            found = emissions(WindowAggregate(DEFINITIONS[windows], ASKED, by=("k",)), steps)
         with monkeypatch.context() as patch:
             patch.setattr(SleepingGroups, "settle", lambda sleeping, *_: sleeping.forget())
-            assert found == emissions(DEFINITIONS[windows], steps)
+            assert found == emissions(WindowAggregate(DEFINITIONS[windows], ASKED, by=("k",)), steps)
     assert sum(slept) > 100
 
 
@@ -104,3 +106,28 @@ def test_a_bound_looks_at_groups_that_have_a_result_alone(monkeypatch: pytest.Mo
     assert closed == [1] * 20
     rows = [len(m) for _, m in operator.on_punctuation(0, Linear(1_000_000)) if isinstance(m, Page)]
     assert sum(rows) == many
+
+
+STORES: dict[str, Any] = {
+    "adaptive": lambda: WindowAggregate(Sliding(40, 4), ASKED, by=("k",), strategy="adaptive"),
+    "adaptive, tumbling": lambda: WindowAggregate(Tumbling(60), ASKED, by=("k",), strategy="adaptive"),
+    "windows": lambda: WindowAggregate(Sliding(40, 4), ASKED, by=("k",), strategy="windows"),
+    "panes": lambda: WindowAggregate(Sliding(40, 4), ASKED, by=("k",), strategy="panes"),
+    "every": lambda: WindowAggregate(Tumbling(20), ASKED, by=("k",), empty=True),
+    "lists": lambda: WindowAggregate(Sliding(40, 4), {"m": Median("v")}, by=("k",)),
+    "landmark": lambda: WindowAggregate(Landmark(20), ASKED, by=("k",)),
+    "several": lambda: WindowAggregate(DEFINITIONS["sliding"], ASKED, by=("k",)),
+}
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_groups_that_are_named_close_as_if_all_were_looked_at(
+    monkeypatch: pytest.MonkeyPatch, store: str
+) -> None:
+    for seed in range(12):
+        steps = script(random.Random(f"{store} {seed}"))
+        found = list[list[str]]()
+        for few in (True, False):
+            monkeypatch.setattr(WindowStore, "few", lambda store, slots, few=few: few)
+            found.append(emissions(STORES[store](), steps))
+        assert found[0] == found[1]

@@ -146,7 +146,9 @@ class AdaptiveStore(WindowStore):
         left = self.block.add(page, page.times, slots)
         self._tail.add(page.take(left), slots[left])
 
-    def most_until(self, bound: int) -> float:
+    def most_until(self, bound: int, slots: Integers | None = None) -> float:
+        if slots is not None and self.few(slots):
+            return super().most_until(bound, slots)
         tuples = len(self._tail) * float(self.extents.overlap)
         if self.block is not None:
             tuples += self.most_of(self.block.panes, bound)
@@ -177,21 +179,33 @@ class AdaptiveStore(WindowStore):
         """Aggregate the tail's tuples, in the table of windows, as far as their windows are closing."""
         if not len(self._tail):
             return
-        groups = len(self.spans)
-        lowest, above = by_slot(slots, low, groups, NO_WINDOW), by_slot(slots, stop, groups, 0)
-        tuples = self._tail.tuples()
-        first = np.maximum(tuples.first, lowest[tuples.slots])
-        last = np.minimum(tuples.last, above[tuples.slots] - 1)
+        if self.few(slots):
+            tuples, _ = self._tail.of(slots)
+            order = np.argsort(slots)
+            row = order[np.searchsorted(slots, tuples.slots, sorter=order)]
+            lowest, above = low[row], stop[row]
+        else:
+            groups, tuples = len(self.spans), self._tail.tuples()
+            lowest = by_slot(slots, low, groups, NO_WINDOW)[tuples.slots]
+            above = by_slot(slots, stop, groups, 0)[tuples.slots]
+        first, last = np.maximum(tuples.first, lowest), np.minimum(tuples.last, above - 1)
         page, slots, first, last = tuples._replace(first=first, last=last).take(first <= last)
         if slots.size:
             self.add_to_table(page, page.times, slots, first, last)
 
     def reopen(self, slots: Integers, low: Integers) -> None:
         super().reopen(slots, low)
-        if len(self._tail):
-            tuples = self._tail.tuples()
-            gone = self._tail.keep(tuples, tuples.last >= self.spans[tuples.slots, 0])
-            self.volumes.expire(gone.slots)
+        if not len(self._tail):
+            return
+        if self.few(slots):
+            tuples, at = self._tail.of(slots)
+            over = tuples.last < self.spans[tuples.slots, 0]
+            self._tail.drop(at[over])
+            self.volumes.expire(tuples.slots[over])
+            return
+        tuples = self._tail.tuples()
+        gone = self._tail.keep(tuples, tuples.last >= self.spans[tuples.slots, 0])
+        self.volumes.expire(gone.slots)
 
     def rename(self, kept: Integers, slots: Integers) -> None:
         super().rename(kept, slots)

@@ -91,8 +91,8 @@ class PaneStore(WindowStore):
         slots, of = np.unique(slots, return_index=True)
         self.close(slots, bounds[of])  # panes are of many windows: those that have left do so once more
 
-    def most_until(self, bound: int) -> float:
-        most = super().most_until(bound)
+    def most_until(self, bound: int, slots: Integers | None = None) -> float:
+        most = super().most_until(bound, slots)
         return most if self.every else min(most, float(len(self._rows) * self.extents.overlap))
 
     def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:

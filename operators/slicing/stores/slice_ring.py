@@ -35,7 +35,6 @@ _SLICES = knob(__name__, "_SLICES", 1 << 14)  # looked at together, besides thos
 _EACH = knob(
     __name__, "_EACH", 8
 )  # how much longer a slice of one group takes than a slice of one among many
-_APART = 16  # groups for each one whose windows are closed: with more, the others are not looked at
 _SOME = knob(__name__, "_SOME", 32)  # groups that are worth looking at together
 _FIRST = np.zeros(1, np.int64)  # the slot of the one group, where there is no key
 
@@ -89,7 +88,11 @@ class SliceRing(WindowStore):
         self._ahead = True
         self.add(page, times, slots, len(self.spans))
 
-    def most_until(self, bound: int) -> float:
+    def most_until(self, bound: int, slots: Integers | None = None) -> float:
+        if slots is not None and self.few(slots):
+            low, high = self.spans[slots].astype(float).T
+            behind = np.minimum(high + self.slicing.longest, float(self.slicing.cut(bound)))
+            return float(np.maximum(behind - np.maximum(low, float(self._over)), 0).sum()) * self.slicing.rate
         of, longest = self.ring, self.slicing.longest
         cut = min(self.slicing.cut(bound), of.high + longest) - max(self._over, of.low)
         in_ring = max(cut, 0) * of.groups if of.used else 0
@@ -259,7 +262,7 @@ class SliceRing(WindowStore):
             self.ring.forget(by_slot(slots[inside], needed[inside], groups, NEVER))
         if len(self.partials):
             self.partials.remove(self.partials.find(slots, self.spans[slots, 0], needed, len(self.spans)))
-        if _APART * slots.size < len(self.spans):  # then the lowest slice is a lower bound
+        if self.few(slots):  # then the lowest slice is a lower bound
             alive = self.alive - reopen_some(self.spans, self._done, slots, needed)
             self.partials.note(alive, self.partials.lowest if alive else NO_WINDOW)
         else:

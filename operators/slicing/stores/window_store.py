@@ -291,8 +291,12 @@ class WindowStore:
         Of few groups the others are not looked at.  Only the punctuation of windows without a tuple needs ``lowest`` to
         be exact.
         """
-        few = not self.every and _APART * slots.size < len(self.spans)
+        few = not self.every and self.few(slots)
         (kernels.reopen_some if few else kernels.reopen)(self.spans, slots, low, self.partials.counts)
+
+    def few(self, slots: Integers) -> bool:
+        """Tell whether groups are so few that the others are not looked at."""
+        return _APART * slots.size < len(self.spans)
 
     def recount(self) -> None:
         """Count the groups that have windows, and find the lowest one.  O(groups)."""
@@ -311,7 +315,9 @@ class WindowStore:
             np.minimum.at(bounds, of[some], self.extents.origin + low[some] * self.extents.slide)
         return self.stamps.of_each(bounds)
 
-    def most_until(self, bound: int) -> float:
+    def most_until(self, bound: int, slots: Integers | None = None) -> float:
+        if slots is not None and self.few(slots):
+            return self._most_of(slots, bound)
         if self.by_spans:
             cut = self.extents.closed_by(bound)
             low, behind = self._between(cut)
@@ -320,6 +326,12 @@ class WindowStore:
         if self.panes is not None and self.panes.used:
             windows += self.most_of(self.panes, bound)
         return float(windows)
+
+    def _most_of(self, slots: Integers, bound: int) -> float:
+        """Return how many windows some groups have open that end by ``bound``."""
+        low, high = self.spans[slots].astype(float).T
+        behind = np.minimum(high + 1, float(self.extents.closed_by(bound)))
+        return float(np.maximum(behind - low, 0).sum())
 
     def most_of(self, ring: PaneRing, bound: int) -> int:
         """Return how many windows of a ring can leave at most by ``bound``."""
