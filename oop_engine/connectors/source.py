@@ -96,3 +96,10 @@ class LiveSource:
     def headed(self) -> bytes:
         """Return the line of column names that stands before all data (CSV); by default none."""
         return b""
+
+    def header_above(self, before: Position, behind: Position) -> bytes:
+        """Return the line of column names of the file that has the data between two positions; by default none.
+
+        For a source that reads several files, whose columns may be in different orders.
+        """
+        return b""

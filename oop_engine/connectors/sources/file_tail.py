@@ -55,6 +55,10 @@ class FileTail(LiveSource):
         with self._path.open("rb") as file:
             return file.readline(LONGEST)
 
+    def header_above(self, before: Position, behind: Position) -> bytes:
+        """Return the first line of the file that has the data between two positions."""
+        return behind.header if isinstance(behind, _Behind) else b""
+
     def place(self, before: Position, behind: Position, skipped: int) -> Any:
         """Return the log, the inode of its file, and the byte at which a line begins."""
         offsets = _offsets(before)
@@ -80,7 +84,7 @@ class FileTail(LiveSource):
                     if piece is None:
                         return
                 if piece is not None:
-                    yield piece
+                    yield _headed(tail, piece)
                     self._ended = piece[1]
                 await asyncio.sleep(self._every_s if piece is None else 0)
                 piece = tail.step()
@@ -100,7 +104,7 @@ class FileTail(LiveSource):
                 return []
             found = []
             while (piece := tail.last()) is not None:
-                found.append(piece)
+                found.append(_headed(tail, piece))
             return found
         finally:
             tail.close()
@@ -122,6 +126,18 @@ class FileTail(LiveSource):
         return LogTail(
             self._path, position, follow=follow, skip_lost=self._skip_lost, warn=warn, refuse=refuse
         )
+
+
+class _Behind(list[Any]):
+    """A position behind data of a file whose first line is ``header``."""
+
+    def __init__(self, position: list[Any], header: bytes) -> None:
+        super().__init__(position)
+        self.header = header
+
+
+def _headed(tail: LogTail, piece: tuple[bytes, list[Any]]) -> tuple[bytes, Position]:
+    return piece[0], _Behind(piece[1], tail.header)
 
 
 def _offsets(position: Position) -> dict[int, int]:

@@ -56,6 +56,16 @@ class Followed:
         """Whether another file may have the same bytes before the offset."""
         return self.at < _WEAK
 
+    def first_line(self) -> bytes:
+        """Return the first line of the file."""
+        size = _BLOCK >> 8
+        while (
+            not (end := (block := self.content.read(0, size)).find(b"\n") + 1)
+            and len(block) == size < LONGEST
+        ):
+            size *= 4
+        return block[: end or len(block)]
+
     def same(self) -> bool:
         """Return whether the bytes before the offset are those that were read."""
         if isinstance(self.content, PackedBytes):

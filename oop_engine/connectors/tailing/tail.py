@@ -35,6 +35,7 @@ _TICK_NS = 1_000_000_000
 class LogTail:
     """Lines of the log at ``path`` behind ``position``; ``follow``: there may be more later.
 
+    ``header``: the first line of the file whose lines came last.
     ``warn`` is called with a line that names lost data, ``refuse`` with a reason and the first bytes of a
     line that is too long.  ``skip_lost``: go on with such a line where the file of ``position`` is gone.
     """
@@ -50,7 +51,8 @@ class LogTail:
         refuse: Callable[[str, str], None],
     ) -> None:
         self._path, self._follow, self._skip_lost = path, follow, skip_lost
-        self._warn, self._refuse = warn, refuse
+        self._warn, self._refuse, self.header = warn, refuse, b""
+        self._taken: Followed | None = None  # of which the last lines were
         self._files: list[Followed] = []
         self._restored = position
         self._known: dict[int, tuple[int, int]] | None = None
@@ -154,6 +156,8 @@ class LogTail:
         rotated = file is not self._files[-1] and (file.idle >= _PATIENCE or not self._follow)
         try:
             lines = file.take(last=last or rotated)
+            if lines and file is not self._taken:
+                self._taken, self.header = file, file.first_line()
             if lines and file.unended and file is not self._files[-1]:
                 self._warn(
                     f"{self._path}: a rotated file (inode {file.inode}) ends at byte {file.at:,} without a line break: "

@@ -56,6 +56,7 @@ class RecordReader:
         self._format = made_format(source, schema, f"source {name!r}", self._refused)
         self._format.unknown.allow(source.adds)
         self._probes = self._logged = False  # whether a refusal ends the reading; unknown columns are logged
+        self._header = b""
         self._letters: list[tuple[str, str, int]] | None = None  # of one record: reason, text, rows
 
     @property
@@ -66,7 +67,7 @@ class RecordReader:
     def begin(self) -> None:
         """Read the line of names that stands before all data, for a source that goes on behind it."""
         if self._format.headed:
-            list(self._format.messages(self._source.headed()))
+            self._read_header(self._source.headed())
 
     def messages(self, pieces: list[Piece]) -> list[Message]:
         """Return the messages in some pieces, read together; by halves where a row is refused, to find its position."""
@@ -98,8 +99,24 @@ class RecordReader:
             return self._of_pieces(pieces[:half]) + self._of_pieces(pieces[half:])
         return [message for piece in pieces for message in self._of_piece(piece)]
 
+    def _read_header(self, line: bytes) -> None:
+        """Read a line of names that stands above data which are read; another line has no effect."""
+        counts = dict(self.unknown)
+        self._header, self._probes = line, True
+        try:
+            list(self._format.messages(line))
+        except _RefusedError:  # refused where the file begins
+            pass
+        finally:
+            self._probes = False
+            self._format.unknown.counts = counts
+
     def _of_piece(self, piece: Piece) -> list[Message]:
-        data = piece[0]
+        data, before, behind = piece
+        if self._format.headed and (line := self._source.header_above(before, behind)) != self._header:
+            if line and not data.startswith(line):
+                self._read_header(line)
+            self._header = line or self._header
         if not self._dead.kept:
             return list(self._format.messages(data))
         if (together := self._all_of(data)) is not None:
