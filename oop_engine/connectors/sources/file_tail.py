@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -129,9 +129,9 @@ class FileTail(LiveSource):
 
 
 class _Behind(list[Any]):
-    """A position behind data of a file whose first line is ``header``."""
+    """A position behind data of a file whose first line is ``header``, which a checkpoint leaves out."""
 
-    def __init__(self, position: list[Any], header: bytes) -> None:
+    def __init__(self, position: Iterable[Any], header: bytes = b"") -> None:
         super().__init__(position)
         self.header = header
 
