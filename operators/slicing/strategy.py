@@ -39,7 +39,7 @@ from oop_engine.operators.slicing.stores.pane_store import PaneStore
 from oop_engine.operators.slicing.stores.run_store import RunStore
 from oop_engine.operators.slicing.stores.session_store import SessionStore
 from oop_engine.operators.slicing.stores.slice_ring import SliceRing
-from oop_engine.operators.slicing.stores.sparse_groups import Tail
+from oop_engine.operators.slicing.stores.tail import Tail
 from oop_engine.operators.slicing.stores.whole_store import WholeStore
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.windows import Definition, Extents, Folding, Gap, Merging, Over, nested

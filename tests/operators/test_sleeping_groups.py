@@ -11,7 +11,7 @@ import pytest
 
 from oop_engine import FOREVER, GroupWise, Linear, Page, Schema
 from oop_engine.operators import Count, Landmark, Median, Sliding, Sum, Tumbling, WindowAggregate
-from oop_engine.operators.slicing.stores.sleeping_groups import SleepingGroups
+from oop_engine.operators.slicing.panes.sleeping_groups import SleepingGroups
 from oop_engine.operators.slicing.stores.slice_ring import SliceRing
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.testing import END, Driver

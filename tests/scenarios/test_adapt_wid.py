@@ -12,7 +12,7 @@ from oop_engine.lab.scenario import Sweep
 from oop_engine.operators.aggregates import Sum
 from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.partials import Partials
-from oop_engine.operators.slicing.stores.sparse_groups import Tail
+from oop_engine.operators.slicing.stores.tail import Tail
 from oop_engine.operators.windows import Sliding
 from oop_engine.scenarios.thesis.adapt_wid import (
     DATA_SETS,

@@ -37,7 +37,8 @@ from oop_engine.operators.slicing.panes.pane_block import PaneBlock
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.partials import NO_WINDOW, Partials
 from oop_engine.operators.slicing.store import Reach, Store
-from oop_engine.operators.slicing.stores.sparse_groups import EagerBytes, Tail, Tuples, Volumes
+from oop_engine.operators.slicing.stores.sparse_groups import EagerBytes, Volumes
+from oop_engine.operators.slicing.stores.tail import Tail, Tuples
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers, by_slot

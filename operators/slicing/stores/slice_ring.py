@@ -20,10 +20,10 @@ from oop_engine.operators.kernels.slices import reopen, reopen_some
 from oop_engine.operators.slicing.checks import AT_ONCE
 from oop_engine.operators.slicing.output import Output, Stamps
 from oop_engine.operators.slicing.panes.shared_slices import Slicing
+from oop_engine.operators.slicing.panes.sleeping_groups import SleepingGroups
 from oop_engine.operators.slicing.panes.slice_windows import Assembly, SliceWindows
 from oop_engine.operators.slicing.partials import NO_WINDOW
 from oop_engine.operators.slicing.store import Reach, Store
-from oop_engine.operators.slicing.stores.sleeping_groups import SleepingGroups
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
 from oop_engine.operators.values.columns import Integers, by_slot, filled_up, rows_of, spread
@@ -92,7 +92,7 @@ class SliceRing(WindowStore):
         if slots is not None and self.few(slots):
             low, high = self.spans[slots].astype(float).T
             behind = np.minimum(high + self.slicing.longest, float(self.slicing.cut(bound)))
-            return float(np.maximum(behind - np.maximum(low, float(self._over)), 0).sum()) * self.slicing.rate
+            return float(np.maximum(behind - np.maximum(low, float(self._over)), 0).sum() * self.slicing.rate)
         of, longest = self.ring, self.slicing.longest
         cut = min(self.slicing.cut(bound), of.high + longest) - max(self._over, of.low)
         in_ring = max(cut, 0) * of.groups if of.used else 0
@@ -128,7 +128,6 @@ class SliceRing(WindowStore):
         """Return the groups with windows that close."""
         if len(self.spans) == 1 and not self._ahead:  # no key: to ask all groups would take longer
             return _FIRST[: int(self.spans[0, 0] < cut)]
-        # Windows that have left do not leave again.
         return self._sleeping.until(self.spans, self._done if self._ahead else None, cut)
 
     def _close_some(self, slots: Integers, cuts: Integers) -> list[WindowStates]:
