@@ -21,7 +21,9 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Count, Part, Sum
 from oop_engine.operators.aggregates.base import column_of
 from oop_engine.operators.slicing.output import Output
-from oop_engine.operators.slicing.revised.version_table import Extents, Versioned, before_each, same_results
+from oop_engine.operators.slicing.revised.extents import Extents
+from oop_engine.operators.slicing.revised.version_runs import Versioned
+from oop_engine.operators.slicing.revised.version_table import before_each, same_results
 from oop_engine.operators.triggers import AfterDelay, AfterMatch, Emit, Trigger, WindowView
 from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.values.expressions import evaluate, mask_of

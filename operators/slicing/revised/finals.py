@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import FOREVER
+from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.operators.slicing.revised.reading import Readable, named
 from oop_engine.operators.slicing.revised.reviewing import FINAL, Mask, Reviewing
 from oop_engine.operators.slicing.store import bounds_of
@@ -21,6 +21,10 @@ from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers
 
 __all__ = ["Finals"]
+
+_FEWER = (
+    4  # versions in the table for each group that a bound is of: with more, windows of these groups are read
+)
 
 
 class Finals(Reviewing):
@@ -47,7 +51,10 @@ class Finals(Reviewing):
     def _held(self, store: Readable, slots: Integers | None, bounds: Integers | int) -> WindowStates:
         """Return the windows of a store that ``bounds[i]`` completes in ``slots[i]`` and that are in the table."""
         assert isinstance(store, WindowStore)
-        held = self._table.all
+        if slots is not None and _FEWER * slots.size < len(self._table):
+            windows = store.between(slots, NEVER, bounds)
+            return windows.take(np.flatnonzero(self._known(windows)))
+        held = self._table.all() if slots is not None else self._table.ended(int(bounds), self._is_lean)
         of = np.flatnonzero(
             (held.numbers == store.number) & (held.ends <= bounds_of(held.slots, slots, bounds))
         )
@@ -60,7 +67,8 @@ class Finals(Reviewing):
         if not len(self._table):
             yield from self._first(closed, FINAL)
             return
-        held, extents = self._table.all, self._extents(closed)
+        extents = self._extents(closed)
+        held, places = self._table.near(extents)
         of, numbers = self._match(extents, held[:4]), extents[1]
         out = np.flatnonzero(of >= 0)
         counts, many = np.full(closed.slots.size, -1), np.bincount(of[out], minlength=closed.slots.size)
@@ -71,7 +79,7 @@ class Finals(Reviewing):
         gone = np.zeros(of.size, np.bool_)
         gone[out] = settled[of[out]]
         if gone.any():
-            self._table.drop(gone)
+            self._table.drop(places[gone])
         yield from self._first(closed.take(np.flatnonzero(many == 0)), FINAL)
         changed = closed.take(np.flatnonzero(~settled & (many > 0)))
         if changed.slots.size:
@@ -82,9 +90,7 @@ class Finals(Reviewing):
 
     def ceiling(self, bounds: Any) -> Any:
         """Return how high bounds of the results may be: versions of sessions are taken back at their time."""
-        held = self._table.all
-        if not held.slots.size:
+        if not len(self._table):
             return FOREVER if isinstance(bounds, int) else np.full(bounds.shape, FOREVER)
-        some = self._strict[held.numbers] | self._is_copied[held.numbers]
-        sides = held.ends if self._output.stamp == "end" else held.starts
-        return np.minimum(FOREVER, sides[some].min(initial=FOREVER))
+        some, side = self._strict | self._is_copied, "ends" if self._output.stamp == "end" else "starts"
+        return np.int64(self._table.least(side, some) if some.any() else FOREVER)

@@ -19,7 +19,7 @@ from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.snapshot import pack, unpack
 from oop_engine.operators.kernels.partials import once
 from oop_engine.operators.slicing.panes import pane_windows
-from oop_engine.operators.slicing.revised.version_table import within
+from oop_engine.operators.slicing.revised.extents import within
 from oop_engine.operators.slicing.store import Store, bounds_of
 from oop_engine.operators.slicing.stores.session_store import SessionStore
 from oop_engine.operators.slicing.stores.window_store import WindowStore

@@ -23,19 +23,11 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Count
 from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.revised.emitted import TIMINGS, AskedTriggers, ChangePages, Waiting
+from oop_engine.operators.slicing.revised.extents import Extents, alike, exactly, within
 from oop_engine.operators.slicing.revised.netting import Netting
 from oop_engine.operators.slicing.revised.reading import Readable, readable
-from oop_engine.operators.slicing.revised.version_table import (
-    Extents,
-    LastVersions,
-    Versioned,
-    VersionTable,
-    alike,
-    exactly,
-    same_rows,
-    taken,
-    within,
-)
+from oop_engine.operators.slicing.revised.version_runs import Versioned
+from oop_engine.operators.slicing.revised.version_table import LastVersions, VersionTable, same_rows, taken
 from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
@@ -77,10 +69,11 @@ class Reviewing(Netting):
         self._copied = np.flatnonzero(self._is_copied).tolist()
         self._whole = np.array([one.whole_stream for one in output.definitions])
         self._strict = np.array([isinstance(one, Gap) for one in output.definitions])
-        self._table = VersionTable(output.schema.fields, self._asks.width)
         self._waiting = Waiting(active=self._asks.delays)
         lean = emit.early is None and emit.on_time and not self._waiting.active
         self._is_grid = np.array([type(one) is WindowStore for one in self.stores]) & ~self._is_copied
+        by_start = self._is_grid | self._is_copied
+        self._table = VersionTable(output.schema.fields, self._asks.width, by_start)
         self._is_lean = self._is_grid & lean  # versions on time are not in the table
         self._lean = [one for one in self._in_place if lean and type(one) is WindowStore]
         self._others = [one for one in self._in_place if not any(one is its for its in self._lean)]
@@ -115,7 +108,8 @@ class Reviewing(Netting):
 
         ``looked``: tells the versions that are taken back if their window is not among those.
         """
-        rows, held, extents = self._rows_of(found), self._table.all, self._extents(found)
+        rows, extents = self._rows_of(found), self._extents(found)
+        held, places = self._near(extents, everywhere=looked is not None)
         of, (_, numbers, starts, _) = self._match(extents, held[:4]), extents
         out = np.flatnonzero(of >= 0)
         last = LastVersions(found.slots.size, of[out], out, held, self._asks.adds)
@@ -155,7 +149,7 @@ class Reviewing(Netting):
         stays = fires & (timings != FINAL) & ~self._is_settled[numbers]
         when = np.where(leaves, timings, last.timings)
         now = Versioned(*extents, counts, versions, when, self._asks.after(view, last.state, timings), rows)
-        self._table.drop(done)
+        self._table.drop(places[done])
         self._table.put(now.take(stays))
         if (new := self._is_lean[numbers] & ~fires & (last.many == 0) & (timings == LATE)).any():
             none = Versioned(*extents, np.zeros_like(counts), last.versions, timings, last.state, before)
@@ -189,17 +183,24 @@ class Reviewing(Netting):
         known = np.zeros(windows.slots.size, np.bool_)
         if not len(self._table):
             return known
-        of = self._match(self._extents(windows), self._table.all[:4])
+        extents = self._extents(windows)
+        of = self._match(extents, self._table.near(extents)[0][:4])
         known[of[of >= 0]] = True
         return known
 
+    def _near(self, windows: Extents, *, everywhere: bool = False) -> tuple[Versioned, Integers]:
+        """Return the versions that may be of ``windows``, or those ``everywhere``, and their places in the table."""
+        if not everywhere:
+            return self._table.near(windows)
+        return self._table.all(), np.arange(len(self._table))
+
     def _take_back(self, looked: Looked) -> Iterator[Emission]:
         """Take versions back whose windows are there no more."""
-        held = self._table.all
-        gone, none = looked(held.slots, held.numbers, held.ends), held.take(np.empty(0, np.int64))
+        held, none = self._table.all(), self._table.none
+        gone = looked(held.slots, held.numbers, held.ends)
         if gone.any():
             yield 0, self._pages.page(held.take(gone), none, none.rows, np.empty(0, np.bool_))
-            self._table.drop(gone)
+            self._table.drop(np.flatnonzero(gone))
         self._waiting.forget(looked)
 
     def _match(self, windows: Extents, some: Extents) -> Integers:
@@ -225,7 +226,7 @@ class Reviewing(Netting):
 
     def living(self, groups: int) -> Mask:
         living = super().living(groups)
-        living[self._table.all.slots] = True
+        living[self._table.all().slots] = True
         return living
 
     def rename(self, kept: Integers, slots: Integers) -> None:

@@ -3,99 +3,167 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from oop_engine.core.groups.group_index import GroupIndex, comparable
+from oop_engine.core.groups.group_index import comparable
 from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
 from oop_engine.core.values.arrow_data import no_rows
-from oop_engine.operators.keys.key_table import KeyTable
-from oop_engine.operators.slicing.tagger import ranks
+from oop_engine.operators.slicing.revised.extents import Extents
+from oop_engine.operators.slicing.revised.version_runs import Front, Versioned, VersionRun, hashes_of
 from oop_engine.operators.values.columns import Integers
 
 __all__ = [
-    "Extents",
     "LastVersions",
     "VersionTable",
-    "Versioned",
-    "alike",
     "before_each",
-    "exactly",
     "same_results",
     "same_rows",
     "taken",
-    "within",
 ]
 
 Mask = NDArray[np.bool_]
-Extents = tuple[Integers, Integers, Integers, Integers]
 _COLUMNS = 7
-
-
-class Versioned(NamedTuple):
-    """Versions: group slots, definitions, extents, tuples, version, timing, int64 (n,); triggers' state (n, width)."""
-
-    slots: Integers
-    numbers: Integers
-    starts: Integers
-    ends: Integers
-    counts: Integers
-    versions: Integers
-    timings: Integers
-    state: Integers
-    rows: pa.RecordBatch
-
-    def take(self, some: Mask | Integers) -> Versioned:
-        """Return some of them."""
-        if some.dtype == np.bool_ and some.all():
-            return self
-        mask = np.flatnonzero(some) if some.dtype == np.bool_ else some
-        return Versioned._make([*(column[mask] for column in self[:-1]), self.rows.take(pa.array(mask))])
+_FEW = 64  # versions that may be marked as dropped, however few there are
 
 
 class VersionTable:
-    """The versions of results with the columns ``fields``; ``width``: of the state of triggers."""
+    """The versions of results with the columns ``fields``; ``width``: of the state of triggers.
 
-    def __init__(self, fields: pa.Schema, width: int) -> None:
-        none, rows = np.empty(0, np.int64), no_rows(fields)
-        self._hold(Versioned._make([*[none] * _COLUMNS, np.empty((0, width), np.int64), rows]))
+    ``by_start`` bool (definitions,): whether windows are found by their start; else by their group, as sessions merge.
+    The place of a version holds until the next ``put`` or ``drop``.
 
-    def _hold(self, versions: Versioned) -> None:
-        self.all, columns = versions, versions[:-1]
-        self.nbytes = sum(column.nbytes for column in columns) + int(versions.rows.get_total_buffer_size())
+    Log-structured: runs of versions, oldest first, each less than half as long as the run before it.  A version that is
+    replaced is marked, and goes when its run is merged, or when more are marked than not.  So a page costs the versions
+    of its own windows, times the runs.
+    """
+
+    def __init__(self, fields: pa.Schema, width: int, by_start: Mask) -> None:
+        none = np.empty(0, np.int64)
+        self.none = Versioned._make([*[none] * _COLUMNS, np.empty((0, width), np.int64), no_rows(fields)])
+        self._by_start, self._runs = by_start, list[VersionRun]()
+        self._size = self._rows = self.nbytes = 0
 
     def __len__(self) -> int:
-        return int(self.all.slots.size)
+        return self._size
 
-    def drop(self, gone: Mask) -> None:
-        """Let go of some versions.  O(versions)."""
-        self._hold(self.all.take(~gone))
+    def _hold(self, versions: Versioned) -> None:
+        """Have these versions alone."""
+        self._runs = [self._run(versions)] if versions.slots.size else []
+        self._count()
+
+    def _run(self, versions: Versioned) -> VersionRun:
+        return VersionRun(versions, self._hashes(versions.slots, versions.numbers, versions.starts))
+
+    def _count(self) -> None:
+        self._size = sum(run.size for run in self._runs)
+        self._rows = sum(map(len, self._runs))
+        self.nbytes = sum(run.nbytes for run in self._runs)
+
+    def _hashes(self, slots: Integers, numbers: Integers, starts: Integers) -> NDArray[np.uint64]:
+        return hashes_of(slots, numbers, np.where(self._by_start[numbers], starts, 0))
+
+    def all(self) -> Versioned:
+        """Return all versions, in the order in which they came; places are theirs.  O(versions)."""
+        if self._rows > self._size or len(self._runs) > 1:
+            first, *more = [run.kept()[0] for run in self._runs]
+            self._hold(first.joined(more))
+        return self._runs[0].versions if self._runs else self.none
+
+    def near(self, windows: Extents) -> tuple[Versioned, Integers]:
+        """Return the versions that may be of ``windows``, with their places, in the order in which they came.
+
+        All that are of them are there.  O(windows log versions); of sessions O(versions of their groups).
+        """
+        hashes = np.unique(self._hashes(*windows[:3]))
+        return self._found([run.find(hashes) for run in self._runs])
+
+    def ended(self, bound: int, numbers: Mask) -> Versioned:
+        """Return the versions of windows of some definitions, bool (definitions,), that end by ``bound``.
+
+        O(versions found), amortised.
+        """
+        every = (self._front(run, "ends", numbers) for run in self._runs)
+        rows = [front.until(bound, run.alive) for run, front in zip(self._runs, every, strict=True)]
+        return self._found(list(map(np.sort, rows)))[0]
+
+    def least(self, side: str, numbers: Mask) -> int:
+        """Return the least ``side``, "starts" or "ends", of versions of some definitions, or ``FOREVER``.
+
+        Amortised O(runs).
+        """
+        fronts = [(run, self._front(run, side, numbers)) for run in self._runs]
+        return min((front.least(run.alive, FOREVER) for run, front in fronts), default=FOREVER)
+
+    @staticmethod
+    def _front(run: VersionRun, side: str, numbers: Mask) -> Front:
+        name = side, numbers.tobytes()
+        if name not in run.fronts:
+            rows = np.flatnonzero(numbers[run.versions.numbers])
+            run.fronts[name] = Front(rows, getattr(run.versions, side)[rows])
+        return run.fronts[name]
+
+    def _found(self, rows: list[Integers]) -> tuple[Versioned, Integers]:
+        parts, places, first = [], [self.none.slots], 0
+        for run, some in zip(self._runs, rows, strict=True):
+            if some.size:
+                parts.append(run.versions.take(some))
+                places.append(some + first)
+            first += len(run)
+        if not parts:
+            return self.none, places[0]
+        return parts[0].joined(parts[1:]), np.concatenate(places)
+
+    def drop(self, places: Integers) -> None:
+        """Let go of the versions at ``places``, ascending, as ``near`` or ``all`` gave them.  Amortised O(places)."""
+        if not places.size:
+            return
+        first = 0
+        for run in self._runs:
+            low, high = places.searchsorted([first, first + len(run)])
+            run.drop(places[low:high] - first)
+            first += len(run)
+        self._runs = [run for run in self._runs if run.size]
+        self._count()
+        if self._rows > 2 * self._size + _FEW:
+            self.all()
 
     def put(self, new: Versioned) -> None:
-        """Take in versions.  O(versions)."""
-        if new.slots.size:
-            columns = map(np.concatenate, zip(self.all[:-1], new[:-1], strict=True))
-            self._hold(Versioned._make([*columns, pa.concat_batches([self.all.rows, new.rows])]))
+        """Take in versions.  Amortised O(log versions) each."""
+        if not new.slots.size:
+            return
+        run, older = self._run(new), list[VersionRun]()
+        while self._runs and self._runs[-1].size < 2 * sum(one.size for one in (run, *older)):
+            older.append(self._runs.pop())
+        if older:
+            (first, hashes), *more = [one.kept() for one in (*older[::-1], run)]
+            run = VersionRun(
+                first.joined([one for one, _ in more]), np.concatenate([hashes, *(its for _, its in more)])
+            )
+        self._runs.append(run)
+        self._count()
 
     def rename(self, slots: Integers) -> None:
-        self._hold(self.all._replace(slots=slots[self.all.slots]))
+        held = self.all()
+        self._hold(held._replace(slots=slots[held.slots]))
 
     def save(self) -> dict[str, Any]:
-        columns = np.stack(self.all[:_COLUMNS])
-        return {"columns": columns, "state": self.all.state, "rows": self.all.rows}
+        held = self.all()
+        return {"columns": np.stack(held[:_COLUMNS]), "state": held.state, "rows": held.rows}
 
     def load(self, saved: Saved, groups: int) -> None:
         columns = saved.integers("columns", (_COLUMNS, None))
         size = columns.shape[1]
-        state = saved.integers("state", (size, self.all.state.shape[1]), least=0)
-        rows = saved.batch("rows", self.all.rows.schema, size)
+        state = saved.integers("state", (size, self.none.state.shape[1]), least=0)
+        rows = saved.batch("rows", self.none.rows.schema, size)
         if size:
             Saved({"slots": columns[0]}).integers("slots", (size,), least=0, below=groups)
+            Saved({"numbers": columns[1]}).integers("numbers", (size,), least=0, below=self._by_start.size)
         self._hold(Versioned._make([*columns, state, rows]))
 
 
@@ -158,55 +226,6 @@ def before_each(columns: Sequence[pa.Array], at: Integers, leaves: Mask | None) 
     places[at] = np.arange(at.size)
     places = places if leaves is None else places[leaves]
     return [column.take(pa.array(places, mask=places < 0)) for column in columns]
-
-
-def within(windows: Extents, some: Extents) -> Integers:
-    """Return for each of some extents the window that it lies in, -1: none.
-
-    Both are slots, definitions, starts and ends, int64 (n,).  Windows of a group and definition are apart, or all of
-    one length.  O(n log n).
-    """
-    count = windows[0].size
-    slots, numbers, starts, ends = (np.concatenate(pair) for pair in zip(windows, some, strict=True))
-    is_window = np.arange(slots.size) < count
-    order = np.lexsort((~is_window, starts, numbers, slots))
-    ranked = order[is_window[order]]  # the windows, in order
-    before = np.empty(slots.size, np.int64)
-    before[order] = np.cumsum(is_window[order]) - 1
-    at = before[count:]
-    if not count:
-        return np.full(at.size, -1)
-    of = ranked[at]
-    same = (slots[of] == slots[count:]) & (numbers[of] == numbers[count:])
-    return np.where((at >= 0) & same & (ends[of] >= ends[count:]), of, -1)
-
-
-def alike(windows: Extents, some: Extents) -> Integers:
-    """Return for each of some extents of a grid the window that it is, -1: none.
-
-    ``windows`` are by end, then definition, then group.  O(log windows) for each of ``some``.
-    """
-    least, groups = int(windows[3][0]), int(windows[0].max()) + 1
-    numbers = int(windows[1].max()) + 1
-    if (int(windows[3][-1]) - least + 1) * groups * numbers > FOREVER:
-        return within(windows, some)
-    each = windows, some
-    codes, wanted = (((ends - least) * numbers + of) * groups + slots for slots, of, _, ends in each)
-    at = np.minimum(np.searchsorted(codes, wanted), codes.size - 1)
-    same = (windows[0][at] == some[0]) & (windows[1][at] == some[1]) & (windows[3][at] == some[3])
-    return np.where(same, at, -1)
-
-
-def exactly(windows: Extents, some: Extents) -> Integers:
-    """Return for each of some extents the window that is the same, -1: none; of several the first for the first.
-
-    Both are slots, definitions, starts and ends, int64 (n,).
-    """
-    count, columns = windows[0].size, [np.concatenate(pair) for pair in zip(windows, some, strict=True)]
-    same = GroupIndex([pa.int64()] * 4, KeyTable).encode(list(map(pa.array, columns)), columns[0].size)
-    pairs = GroupIndex([pa.int64()] * 2, KeyTable)
-    pairs.encode([pa.array(same[:count]), pa.array(ranks(same[:count]))], count)
-    return pairs.find([pa.array(same[count:]), pa.array(ranks(same[count:]))], some[0].size)
 
 
 def _equal_rows(one: pa.RecordBatch, other: pa.RecordBatch, columns: int) -> Mask:

@@ -38,7 +38,8 @@ from oop_engine.operators.keys.group_match import matching
 from oop_engine.operators.slicing.revised.prompt import Prompt
 from oop_engine.operators.slicing.revised.reading import Copies, Readable, Touched, closing_between, opened
 from oop_engine.operators.slicing.revised.reviewing import EARLY, LATE, ON_TIME, Mask
-from oop_engine.operators.slicing.revised.version_table import Versioned, taken
+from oop_engine.operators.slicing.revised.version_runs import Versioned
+from oop_engine.operators.slicing.revised.version_table import taken
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.triggers import WindowView
 from oop_engine.operators.values.columns import Integers
@@ -131,7 +132,7 @@ class Versions(Prompt):
         extents, counts = self._extents(windows), windows.states[self._counts[0]][0]
         timings, versions = np.full(counts.size, ON_TIME), np.full(counts.size, version)
         state = np.zeros((counts.size, self._asks.width), np.int64)
-        nothing = taken(self._table.all.rows, 0 * counts - 1) if version < 0 or state.size else None
+        nothing = taken(self._table.none.rows, 0 * counts - 1) if version < 0 or state.size else None
         rows = self._rows_of(windows) if version >= 0 else nothing
         if version < 0:
             counts = 0 * counts
