@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from oop_engine.operators import BoundedDisorder, Count, Punctuate, Tumbling, Wi
 from oop_engine.runners.event_loop import run_async
 
 SCHEMA = Schema({"ts": pa.timestamp("s", "UTC")}, "ts", "s")
-START = 1_772_355_600
+START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
 
 def counts() -> Graph:
@@ -31,7 +32,7 @@ def test_a_service_logs_its_start_and_its_progress(tmp_path: Path, caplog: pytes
 
     async def feed(start: int) -> AsyncIterator[Any]:
         for ts in (0, 30, 3):
-            yield {"ts": START + ts}
+            yield {"ts": START + timedelta(seconds=ts)}
         while "1 late" not in caplog.text:
             await asyncio.sleep(0.001)
 
