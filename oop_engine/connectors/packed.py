@@ -13,7 +13,8 @@ import msgpack
 import pyarrow as pa
 
 from oop_engine.core.punctuation import Punctuation
-from oop_engine.core.values.arrow_data import is_arrow, record_batches
+from oop_engine.core.values.arrow_data import is_arrow
+from oop_engine.core.values.frames import typed_batches
 from oop_engine.core.values.python_values import natural
 from oop_engine.traces.formats.msgpack_frames import frame_of
 from oop_engine.traces.punctuation_records import punctuation_of
@@ -31,7 +32,7 @@ def lasting(data: Any) -> Any:
         return data
     if isinstance(data, list | tuple):
         return [lasting(each) for each in data]
-    return list(record_batches(data)) if hasattr(data, "__arrow_c_stream__") else data
+    return typed_batches(data) if hasattr(data, "__arrow_c_stream__") else data
 
 
 def packer() -> Callable[[Any], bytes]:

@@ -20,8 +20,9 @@ from oop_engine.core.groups.in_python import rows_of
 from oop_engine.core.late.packing import CODES
 from oop_engine.core.schema import Schema
 from oop_engine.core.sizes import copied, owned, value_bytes
-from oop_engine.core.values.arrow_data import arrivals, check_unit, no_rows, record_batches
+from oop_engine.core.values.arrow_data import arrivals, no_rows
 from oop_engine.core.values.column import column as column_of
+from oop_engine.core.values.frames import columns_of, part
 from oop_engine.core.values.kinds import plain_type
 from oop_engine.system.knobs import knob
 
@@ -103,7 +104,7 @@ class Page:
         arrays, times = [], None
         for name, kind, nullable, place in schema.columns:
             if name not in columns:
-                msg = f"page: there must be a column {name!r}; got {', '.join(columns) or 'none'}"
+                msg = f"page: there must be a column {name!r}; got {', '.join(map(str, columns)) or 'none'}"
                 raise ContractError(msg)
             arrays.append(column := column_of(columns[name], kind, place))
             if not nullable and column.null_count:
@@ -288,18 +289,14 @@ def pages(schema: Schema, data: Any, *, arrival: str | None = None, rows: int = 
 
     A stream (a reader, a relation) is read as it is asked for, so memory is bounded by one batch.
     """
-    for batch in record_batches(data):
-        names = batch.schema.names
-        check_unit(batch.schema, schema.progressing, schema.unit, "page")
-        for start in range(0, batch.num_rows, rows):
-            part = batch.slice(start, rows)
-            columns = dict(zip(names, part.columns, strict=True))
-            if arrival is not None and arrival not in columns:
-                msg = f"page: there must be a column {arrival!r} of arrivals; got {', '.join(names)}"
-                raise ContractError(msg)
-            yield Page.of(
-                schema, columns, None if arrival is None else columns[arrival].to_numpy(zero_copy_only=False)
-            )
+    names = [*schema.names, *([] if arrival is None else [arrival])]
+    for columns in columns_of(data, names, (schema.progressing, schema.unit), "page"):
+        if arrival is not None and arrival not in columns:
+            msg = f"page: there must be a column {arrival!r} of arrivals; got {', '.join(map(str, columns))}"
+            raise ContractError(msg)
+        for start in range(0, len(next(iter(columns.values()), ())), rows):
+            some = {name: part(columns[name], start, start + rows) for name in names if name in columns}
+            yield Page.of(schema, some, None if arrival is None else some[arrival])
 
 
 def _made_plain(schema: Schema, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -222,6 +223,24 @@ def test_decimals_of_every_width_are_aggregated_or_refused_with_the_graph(kind: 
         assert driver.rows()[0]["a"] == right
 
 
+def test_lists_that_are_views_keep_their_values() -> None:
+    rows = [[1, 2], None, [], [3], [4, 5]]
+    for found in (pa.list_view(pa.int64()), pa.large_list_view(pa.int64())):
+        for kind in (pa.list_(pa.int8()), pa.large_list(pa.int64()), found):
+            schema = Schema({"ts": pa.int64(), "x": kind}, "ts", "s")
+            for start in range(3):
+                some = rows[start:]
+                page = Page.of(schema, {"ts": [1] * len(some), "x": pa.array(rows, found)[start:]})
+                assert page.column("x").to_pylist() == some
+
+
+def test_chunks_may_bring_more_categories_than_their_index_counts() -> None:
+    schema = Schema({"ts": pa.int64(), "k": SMALL}, "ts", "s")
+    page = Page.of(schema, {"ts": [1] * 300, "k": pa.chunked_array([nested(texts, SMALL) for texts in KEYS])})
+    assert page.column("k").to_pylist() == [text for texts in KEYS for text in texts]
+
+
+Reversed = namedtuple("Reversed", ["at", "n"])
 WITHIN = pa.struct([("n", pa.int8()), ("at", pa.timestamp("s"))])
 INSIDE: list[tuple[pa.DataType, Any, Any]] = [
     (pa.list_(pa.int8()), [1, 2.0], [1, 2]), (pa.list_(pa.int8()), [1, 2.5], None), (pa.list_(pa.int8()), [300], None),
@@ -230,6 +249,8 @@ INSIDE: list[tuple[pa.DataType, Any, Any]] = [
     (WITHIN, {"n": 1.0, "at": datetime(2024, 1, 1)}, {"n": 1, "at": datetime(2024, 1, 1)}),
     (WITHIN, {"n": 1, "at": 5}, None), (WITHIN, {"n": 1, "more": 2}, None), (WITHIN, {"n": 1}, {"n": 1, "at": None}),
     (pa.map_(pa.string(), pa.int8()), {"a": 1.0}, [("a", 1)]), (pa.map_(pa.string(), pa.int8()), {"a": 300}, None),
+    (WITHIN, Reversed(datetime(2024, 1, 1), 1), {"n": 1, "at": datetime(2024, 1, 1)}),
+    (pa.map_(pa.string(), pa.int8()), {None: 1}, None), (pa.map_(pa.string(), pa.int8()), {5: 1}, None),
     (pa.list_(WITHIN), [{"n": 1, "at": timedelta(1)}], None), (pa.list_(pa.int8()), "ab", None),
 ]  # fmt: skip
 
@@ -246,8 +267,8 @@ def test_values_in_lists_maps_and_structs_follow_the_same_rule(
     except pa.ArrowException:
         pass
     for column in made:
-        if pa.types.is_map(kind) and column is not made[0]:
-            continue  # Arrow has a dictionary as a struct
+        if (pa.types.is_map(kind) or isinstance(value, tuple)) and column is not made[0]:
+            continue  # Arrow has a dictionary as a struct, a tuple as a list
         if (
             isinstance(value, dict)
             and column is not made[0]

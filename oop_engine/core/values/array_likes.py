@@ -25,6 +25,8 @@ def as_arrow(values: Any) -> pa.Array | pa.ChunkedArray | None:
         return pa.array(values)
     if hasattr(values, "__arrow_c_stream__"):
         return pa.chunked_array(values)
+    if _is_objects(dtype) and hasattr(values, "isna"):
+        return _texts(values)
     if hasattr(values, "__arrow_c_array__") or (dtype is not None and not _is_objects(dtype)):
         return pa.array(values)
     return None
@@ -53,6 +55,15 @@ def of_numpy(values: NDArray[Any]) -> pa.Array:
             return pa.array(finer)
     msg = f"{values.dtype} has no unit that is known here: values.astype('{letter}8[ns]')"
     raise TypeError(msg)
+
+
+def _texts(values: Any) -> pa.Array | None:
+    """Return cells of pandas that are texts, or missing; None: there are others, which Arrow may change."""
+    try:
+        found = pa.array(values, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return None
+    return found if pa.types.is_string(found.type) else None
 
 
 def _is_objects(dtype: Any) -> bool:

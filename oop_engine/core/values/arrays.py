@@ -207,8 +207,8 @@ def _scalar(value: Any, kind: pa.DataType) -> Any:
 def _nested(column: pa.Array, kind: pa.DataType) -> Converted:
     """Convert lists and structs by their values; a row is lost with any value in it."""
     found, types = column.type, pa.types
-    if types.is_list_view(found) or types.is_large_list_view(found):
-        column = column.cast(pa.large_list(found.value_field))
+    if types.is_list_view(found) or types.is_large_list_view(found):  # casts of Arrow lose values of these
+        column = _of_view(column)
         found = column.type
     null = column.is_null()
     if types.is_struct(kind) and kind.num_fields:
@@ -230,6 +230,14 @@ def _nested(column: pa.Array, kind: pa.DataType) -> Converted:
         of = pa.LargeListArray if large else pa.ListArray
         return of.from_arrays(pa.array(ends), values, type=kind, mask=gone), lost
     return _in_python(column, kind)
+
+
+def _of_view(column: pa.Array) -> pa.Array:
+    """Return the lists of views one behind the other."""
+    lengths = pc.list_value_length(column).fill_null(0).to_numpy()
+    ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    kind = pa.large_list(column.type.value_field)
+    return pa.LargeListArray.from_arrays(pa.array(ends), column.flatten(), type=kind, mask=column.is_null())
 
 
 def _rows_with(lost: pa.Array, lengths: Any) -> pa.Array:

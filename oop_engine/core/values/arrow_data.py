@@ -32,6 +32,8 @@ def arrivals(values: Any, unit: str) -> NDArray[np.int64]:
 
     Raises ``ContractError`` for others, and for integers beyond int64.
     """
+    if hasattr(values, "iloc"):  # of pandas: moments in a zone would be objects
+        values = pa.array(values)
     found = np.asarray(values)
     if found.dtype.kind == "M":
         return _in_unit(found, unit)

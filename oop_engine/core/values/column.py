@@ -19,7 +19,7 @@ from oop_engine.core.groups.in_python import values_of
 from oop_engine.core.late.packing import CODES
 from oop_engine.core.values.array_likes import as_arrow, objects
 from oop_engine.core.values.arrays import converted
-from oop_engine.core.values.kinds import converts, way_out
+from oop_engine.core.values.kinds import converts, plain_type, way_out
 from oop_engine.core.values.python_values import of_values
 
 __all__ = ["column", "misfit"]
@@ -45,7 +45,12 @@ def column(values: Any, kind: pa.DataType, place: str) -> pa.Array:
         return _of_objects(values, kind, place) if few is None else few
     if isinstance(values, pa.Array) and values.type == kind:
         return values
-    if values.__class__ is np.ndarray and values.dtype.kind in "iufb" and values.ndim == 1:
+    if (
+        values.__class__ is np.ndarray
+        and values.dtype.kind in "iufb"
+        and values.ndim == 1
+        and values.itemsize <= 8
+    ):
         found = pa.array(values)
         if found.type == kind:
             return found
@@ -112,6 +117,9 @@ def _packed(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
 
 
 def _in_one(column: pa.ChunkedArray) -> pa.Array:
+    if pa.types.is_dictionary(column.type):  # all texts of all chunks may be more than a small index counts
+        wide = plain_type(column.type)
+        column = pa.chunked_array([converted(chunk, wide)[0] for chunk in column.chunks], wide)
     together = column.combine_chunks()
     if isinstance(together, pa.ChunkedArray):  # Arrow does not join chunks that one array cannot hold
         if together.num_chunks != 1:

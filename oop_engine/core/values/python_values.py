@@ -21,7 +21,7 @@ from oop_engine.core.values.array_likes import of_numpy
 from oop_engine.core.values.arrays import Converted, converted, either
 from oop_engine.core.values.kinds import converts
 
-__all__ = ["natural", "of_values"]
+__all__ = ["is_missing", "natural", "of_values"]
 
 _NOTHING = type(None)
 _REFUSED = (pa.ArrowException, TypeError, ValueError, ArithmeticError, AttributeError)
@@ -34,7 +34,12 @@ _NUMBERS = {
         pa.float16(), pa.float32(), pa.float64(), pa.decimal128(1), pa.decimal256(1),
     )
 }  # fmt: skip
-_FLOAT64 = pa.float64().id
+_BOOLEANS = {bool, np.bool_}
+
+
+def is_missing(value: Any) -> bool:
+    """Tell whether a value stands for none: None, and NA and NaT of pandas."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def of_values(values: Sequence[Any], kind: pa.DataType) -> Converted:
@@ -55,7 +60,7 @@ def of_values(values: Sequence[Any], kind: pa.DataType) -> Converted:
         found = pa.array(values)
     except _REFUSED:
         return _by_class(values, kind)
-    if found.type.id == _FLOAT64 and _has_booleans(values, found):
+    if _has_booleans(values, found):
         return _by_class(values, kind)
     if found.type == kind:
         return found, None
@@ -81,15 +86,19 @@ def _as(found: pa.Array, kind: pa.DataType) -> Converted:
 
 
 def _has_booleans(values: Sequence[Any], found: pa.Array) -> bool:
-    """Tell whether there are booleans among floats, which Arrow takes for 0 and 1."""
+    """Tell whether there are booleans among numbers, which Arrow takes for 0 and 1."""
+    if found.type not in (pa.int64(), pa.float64()):
+        return False
     numbers = found.fill_null(2).to_numpy(zero_copy_only=False)
-    likely = np.flatnonzero((numbers == 0) | (numbers == 1)).tolist()
-    return any(isinstance(values[row], bool | np.bool_) for row in likely)
+    likely = bool(((numbers == 0) | (numbers == 1)).any())
+    return likely and not _BOOLEANS.isdisjoint(map(type, values))
 
 
 def _by_class(values: Sequence[Any], kind: pa.DataType) -> Converted:
     """Convert the values of each class on their own, and put them together."""
     classes = set(map(type, values)) - {_NOTHING}
+    if any(each.__name__ == "NAType" for each in classes):  # NaT is among moments
+        return of_values([None if is_missing(value) else value for value in values], kind)
     if len(classes) == 1 and len(values):
         return _alike(values, classes.pop(), kind)
     found, lost = pa.nulls(len(values), kind), np.zeros(len(values), np.bool_)
@@ -115,7 +124,7 @@ def natural(values: Sequence[Any]) -> pa.Array:
     if len(classes) == 1:
         return _of_class(values, classes.pop())
     found = pa.array(values)
-    if pa.types.is_temporal(found.type) or (pa.types.is_float64(found.type) and _has_booleans(values, found)):
+    if pa.types.is_temporal(found.type) or _has_booleans(values, found):
         names = ", ".join(sorted(each.__name__ for each in classes))
         msg = f"they are of several types: {names}"
         raise TypeError(msg)
@@ -203,18 +212,27 @@ def _nested(values: Sequence[Any], kind: pa.DataType) -> Converted:
     if types.is_struct(kind):
         return _structs(values, kind)
     if types.is_map(kind):
-        pairs = pa.struct([pa.field("key", kind.key_type), pa.field("value", kind.item_type)])
-        rows = [list(value.items()) if isinstance(value, Mapping) else value for value in values]
-        found, lost = _nested(rows, pa.list_(pairs))
-        keys, items = (found.values.field(at) for at in range(2))
-        gone = found.is_null().to_numpy(zero_copy_only=False)
-        offsets = pa.array(found.offsets.to_numpy(), pa.int32(), mask=np.append(gone, False))
-        return pa.MapArray.from_arrays(offsets, keys, items, type=kind), lost
+        return _maps([list(value.items()) if isinstance(value, Mapping) else value for value in values], kind)
     if types.is_list(kind) or types.is_large_list(kind):
         return _lists(values, kind)
     found, lost = _lists(values, pa.list_(kind.value_field))
     found, more = converted(found, kind)
     return found, either(lost, more)
+
+
+def _maps(rows: list[Any], kind: pa.MapType) -> Converted:
+    pairs = pa.struct([pa.field("key", kind.key_type), pa.field("value", kind.item_type)])
+    found, lost = _nested(rows, pa.list_(pairs))
+    keys, items = (found.values.field(at) for at in range(2))
+    if keys.null_count:  # of a row that is lost, or one that no map can have
+        bad = np.zeros(len(rows), np.bool_)
+        nulls = keys.is_null().to_numpy(zero_copy_only=False)
+        bad[np.repeat(np.arange(len(rows)), np.diff(found.offsets.to_numpy()))[nulls]] = True
+        kept = [None if no else row for row, no in zip(rows, bad.tolist(), strict=True)]
+        return _maps(kept, kind)[0], either(lost, pa.array(bad))
+    gone = found.is_null().to_numpy(zero_copy_only=False)
+    offsets = pa.array(found.offsets.to_numpy(), pa.int32(), mask=np.append(gone, False))
+    return pa.MapArray.from_arrays(offsets, keys, items, type=kind), lost
 
 
 def _lists(values: Sequence[Any], kind: pa.DataType) -> Converted:
@@ -235,7 +253,7 @@ def _lists(values: Sequence[Any], kind: pa.DataType) -> Converted:
 
 def _structs(values: Sequence[Any], kind: pa.StructType) -> Converted:
     names = [field.name for field in kind]
-    rows = [dict(zip(names, value, strict=True)) if _is_row(value, names) else value for value in values]
+    rows = [_by_names(value, names) for value in values]
     bad = np.array([row is not None and not _has_only(row, names) for row in rows], np.bool_)
     columns = []
     for field in kind:
@@ -256,8 +274,11 @@ def _structs(values: Sequence[Any], kind: pa.StructType) -> Converted:
     return column, pa.array(bad) if bad.any() else None
 
 
-def _is_row(value: Any, names: list[str]) -> bool:
-    return isinstance(value, tuple) and len(value) == len(names)
+def _by_names(value: Any, names: list[str]) -> Any:
+    """Return a tuple as the mapping that it stands for: by its own names if it has some, else by their order."""
+    if isinstance(value, tuple) and len(value) == len(names):
+        return dict(zip(getattr(type(value), "_fields", names), value, strict=True))
+    return value
 
 
 def _has_only(row: Any, names: list[str]) -> bool:

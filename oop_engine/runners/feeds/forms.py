@@ -31,6 +31,7 @@ from oop_engine.core.page import Page, concat
 from oop_engine.core.punctuation import GroupWise, Joint, Linear, Watermark
 from oop_engine.core.schema import Schema
 from oop_engine.core.values.arrow_data import is_arrow
+from oop_engine.core.values.python_values import is_missing
 from oop_engine.runners.feeds.bad_rows import Refuse, refuse
 from oop_engine.runners.feeds.rows import BadRowError, RowReader, is_row
 from oop_engine.runners.feeds.tables import columns_in, fields_of_array, is_column, part, value_at
@@ -103,6 +104,8 @@ class Intake:
 
         Raises ``ContractError`` for anything that has no form of these, and as ``refused`` does.
         """
+        if isinstance(feed, Mapping) and not feed:  # no columns; among others it is a row without its time
+            return
         if is_whole(feed) or isinstance(feed, Trace) or is_row(feed):
             yield from self.add(feed)
         elif isinstance(feed, str | bytes) or not isinstance(feed, Iterable):
@@ -194,9 +197,9 @@ class Intake:
         return isinstance(given, list | tuple) and len(given) > 0 and is_value(given[0])
 
     def _is_columns(self, given: Mapping[Any, Any]) -> bool:
-        """Tell whether a mapping has columns: its progressing attribute is a list or an array, or it is empty."""
-        time = self._schema.progressing
-        return is_column(given[time]) if time in given else all(map(is_column, given.values()))
+        """Tell whether a mapping has columns: its progressing attribute is a list or an array."""
+        found = [given[time]] if (time := self._schema.progressing) in given else list(given.values())
+        return bool(found) and all(map(is_column, found))
 
     def _is_punctuation(self, given: Any) -> bool:
         """Tell whether a mapping is punctuation, as in JSON lines."""
@@ -277,7 +280,9 @@ class Intake:
     def _reason(self, values: Mapping[str, Any], text: str) -> str:
         """Return the reason to refuse a row, in the words of a trace."""
         for field in self._schema.fields:
-            if values[field.name] is None and (field.name == self._schema.progressing or not field.nullable):
+            if is_missing(values[field.name]) and (
+                field.name == self._schema.progressing or not field.nullable
+            ):
                 return f"{field.name} is null"
             if text.startswith(f"{field.name!r} must be {field.type};"):
                 return f"{field.name}: cannot read {values[field.name]!r:.60} as {field.type}"

@@ -76,7 +76,7 @@ class RowReader:
             return lambda row: self._by_name({name: getattr(row, name) for name in names})
         if hasattr(row, "asDict"):  # a row of Spark
             return lambda row: self._by_name(row.asDict())
-        if hasattr(row, "keys"):  # a row of sqlite3
+        if callable(getattr(row, "keys", None)):  # a row of sqlite3
             return lambda row: self._by_name({name: row[name] for name in row.keys()})  # noqa: SIM118
         if isinstance(row, Sequence) and not isinstance(row, str | bytes):
             return self._in_order
@@ -111,7 +111,7 @@ def is_row(given: Any) -> bool:
     """Tell whether an object is a row by names: a mapping, a dataclass, a named tuple, a row of a database."""
     if isinstance(given, Mapping) or _field_names(given) is not None or hasattr(given, "asDict"):
         return True
-    return hasattr(given, "keys") and hasattr(given, "__getitem__")
+    return callable(getattr(given, "keys", None)) and hasattr(given, "__getitem__")
 
 
 def _misspelt(lacks: list[str], others: list[object]) -> str:

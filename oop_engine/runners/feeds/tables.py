@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,7 +12,8 @@ from oop_engine.core.errors import ContractError
 from oop_engine.core.groups.in_python import values_of
 from oop_engine.core.page import PAGE_ROWS
 from oop_engine.core.schema import Schema
-from oop_engine.core.values.arrow_data import check_unit, record_batches
+from oop_engine.core.values.array_likes import objects
+from oop_engine.core.values.frames import columns_of, part
 from oop_engine.system.close_names import did_you_mean
 
 __all__ = ["columns_in", "fields_of_array", "is_column", "part", "value_at"]
@@ -28,7 +30,7 @@ def columns_in(given: Any, schema: Schema, place: str) -> Iterator[dict[str, Any
     for columns in _tables(given, schema, place):
         if not (rows := _length(columns, schema, place)):
             continue
-        known = {name: columns[name] for name in schema.names}
+        known = {name: _sliceable(columns[name]) for name in schema.names}
         for start in range(0, rows, PAGE_ROWS):
             yield {name: part(column, start, start + PAGE_ROWS) for name, column in known.items()}
 
@@ -41,15 +43,10 @@ def is_column(values: Any) -> bool:
     return sequence and not isinstance(values, str | bytes | Mapping) and getattr(values, "ndim", 1) != 0
 
 
-def part(column: Any, start: int, stop: int) -> Any:
-    """Return some values of a column, by their places."""
-    return column.iloc[start:stop] if hasattr(column, "iloc") else column[start:stop]
-
-
 def value_at(column: Any, at: int) -> Any:
     """Return a value of a column, by its place."""
     one = part(column, at, at + 1)
-    return values_of(one)[0] if isinstance(one, pa.Array | pa.ChunkedArray) else next(iter(one))
+    return values_of(one)[0] if isinstance(one, pa.Array | pa.ChunkedArray) else objects(one)[0]
 
 
 def fields_of_array(given: Any) -> tuple[str, ...] | None:
@@ -63,20 +60,11 @@ def _tables(given: Any, schema: Schema, place: str) -> Iterator[Columns]:
     elif (fields := fields_of_array(given)) is not None:
         yield {name: given[name] for name in fields}
     else:
-        begun = False
-        try:
-            for batch in record_batches(given):
-                begun = True
-                check_unit(batch.schema, schema.progressing, schema.unit, place)
-                yield dict(zip(batch.schema.names, batch.columns, strict=True))
-        except (pa.ArrowException, TypeError, ValueError) as error:
-            if begun or not hasattr(given, "iloc"):
-                msg = f"{place}: Arrow cannot read a {type(given).__name__} as a table: {error}"
-                raise ContractError(msg) from error
-            names = (
-                name for name in schema.names if name in given.columns
-            )  # a frame with cells of several types
-            yield {name: _cells(given[name]) for name in names}
+        yield from columns_of(given, schema.names, (schema.progressing, schema.unit), place)
+
+
+def _sliceable(column: Any) -> Any:
+    return list(column) if isinstance(column, deque) else column
 
 
 def _length(columns: Columns, schema: Schema, place: str) -> int:
@@ -98,9 +86,3 @@ def _length(columns: Columns, schema: Schema, place: str) -> int:
         msg = f"{place}: columns must have the same number of rows; got {got}"
         raise ContractError(msg)
     return lengths[schema.progressing]
-
-
-def _cells(column: Any) -> list[Any]:
-    """Return the cells of a column of a frame, missing ones as None."""
-    missing = column.isna() if hasattr(column, "isna") else [False] * len(column)
-    return [None if gone else cell for cell, gone in zip(column.to_list(), missing, strict=True)]

@@ -1,0 +1,73 @@
+"""Frames: the columns of tables, frames and readers, by their names.
+
+A cell of a frame of pandas may be any object of Python, and Arrow makes one type of them: of a day and a moment two
+days, of moments with and without a zone moments without one.  So columns of pandas are given as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from oop_engine.core.errors import ContractError
+from oop_engine.core.values.array_likes import as_arrow, objects
+from oop_engine.core.values.arrow_data import check_unit, record_batches
+from oop_engine.core.values.python_values import natural
+
+__all__ = ["columns_of", "part", "typed_batches"]
+
+
+def columns_of(
+    data: Any, names: Collection[str], time: tuple[str, str], place: str
+) -> Iterator[Mapping[Any, Any]]:
+    """Yield the columns of Arrow data or a frame, as many rows at once as it gives.
+
+    ``names`` are those that are read, ``time`` the progressing attribute and its unit.  Raises ``ContractError`` in the
+    name of ``place`` if two columns have a name that is read, if times are in another unit, or if Arrow cannot read
+    the data.
+    """
+    if _is_pandas(data):
+        named = data.reset_index() if any(name in names for name in data.index.names) else data
+        _check_once(list(named.columns), names, place)
+        yield {name: named.iloc[:, at] for at, name in enumerate(named.columns)}
+        return
+    try:
+        for batch in record_batches(data):
+            check_unit(batch.schema, *time, place)
+            _check_once(batch.schema.names, names, place)
+            yield dict(zip(batch.schema.names, batch.columns, strict=True))
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        msg = f"{place}: Arrow cannot read a {type(data).__name__} as a table: {error}"
+        raise ContractError(msg) from error
+
+
+def part(column: Any, start: int, stop: int) -> Any:
+    """Return some values of a column, by their places."""
+    return column.iloc[start:stop] if hasattr(column, "iloc") else column[start:stop]
+
+
+def typed_batches(data: Any) -> list[pa.RecordBatch]:
+    """Return all rows of Arrow data or a frame as batches; raises ``TypeError`` for a column of several types."""
+    if not _is_pandas(data):
+        return list(record_batches(data))
+    named = data.reset_index() if any(name is not None for name in data.index.names) else data
+    columns = (named.iloc[:, at] for at in range(named.shape[1]))
+    arrays = [
+        natural(objects(column)) if (found := as_arrow(column)) is None else found for column in columns
+    ]
+    return list(pa.table(arrays, [str(name) for name in named.columns]).to_batches())
+
+
+def _is_pandas(data: Any) -> bool:
+    return hasattr(data, "iloc") and hasattr(data, "reset_index") and getattr(data, "ndim", 1) == 2
+
+
+def _check_once(found: list[Any], names: Collection[str], place: str) -> None:
+    if len(set(found)) == len(found):
+        return
+    for name in names:
+        if (times := found.count(name)) > 1:
+            msg = f"{place}: there must be one column {name!r}; got {times}: rename or drop the others"
+            raise ContractError(msg)
