@@ -50,6 +50,10 @@ class Capped(Folding):
         keep = view.begins[1:] - ~complete[view.begins[1:] - 1]
         return Due(groups[rows], view.first[rows], self._ends(view)[rows], rows, rows + 1, keep, view.cut)
 
+    def next_due(self, view: SliceView) -> Integers:
+        last = view.begins[1:] - 1
+        return np.minimum(view.last[last] + self.gap + 1, view.first[last] + self.most)
+
     def _ends(self, view: SliceView) -> Integers:
         return np.minimum(view.last + self.gap, view.first + self.most)
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 from oop_engine.core.page import Page
+from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.schema import Schema
 from oop_engine.operators.values.expressions import Expression, evaluate, mask_of, require_boolean, text_of
 from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, SliceView
@@ -101,3 +102,7 @@ class Marked(Folding):
         rows = rows[some]
         keep = last + closed
         return Due(groups[rows], view.first[rows], ends[rows], rows, rows + 1, keep, view.cut)
+
+    def next_due(self, view: SliceView) -> Integers:
+        # the store finds a marker right at a bound
+        return np.full(view.bounds.size, FOREVER)

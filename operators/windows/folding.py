@@ -5,9 +5,9 @@ then the tuple is held.  Those that a bound passes are final: sorted by group, t
 partial aggregates of neighbouring tuples, and are gone.  So nothing is ever split or shifted, and tuples are kept above
 the bound only.  Windows are ranges of slices.
 
-A definition answers two questions, both for all groups at once: which slice each final tuple is in (``places``), and
-which windows a bound completes (``due``).  It keeps nothing itself; the store keeps for each group how many tuples were
-final (``done``), and an integer of the definition's own (``cut``), mostly how far windows have left.
+A definition returns for many groups at once the slice of each final tuple (``places``), the windows that a bound
+completes (``due``), and the bound that each group waits for, so that others cost it nothing (``next_due``).
+The store keeps for each group how many tuples were final, and an integer of the definition's own (``cut``).
 
 Source: Traub et al., Scotty, TODS 2021 (context-aware windows), without its splits and shifts; J. Li's thesis 5.1.
 """
@@ -76,15 +76,8 @@ class FinalTuples(NamedTuple):
     def take(self, rows: Integers) -> FinalTuples:
         """Return some of them; what is told of groups stays."""
         tags = self.tags[rows] if self.tags.size else self.tags
-        some = (
-            self.groups[rows],
-            self.starts,
-            self.times[rows],
-            self.ranks[rows],
-            tags,
-            self.page.take(rows),
-        )
-        return FinalTuples(*some, self.opened, self.since, self.until)
+        of = self.groups[rows], self.starts, self.times[rows], self.ranks[rows], tags, self.page.take(rows)
+        return FinalTuples(*of, self.opened, self.since, self.until)
 
 
 class SliceView(NamedTuple):
@@ -184,6 +177,13 @@ class Folding(ABC):
     def words(self) -> str:
         """Return in a few words how windows are cut."""
 
+    def next_due(self, view: SliceView) -> Integers | None:
+        """Return of each group the least bound that completes a window or frees a slice without another tuple.
+
+        ``FOREVER``: only the end does.  Called behind ``due``.  None, as here: any bound may, so each costs all groups.
+        """
+        return None
+
     def least_open(self, view: SliceView, stamp: str) -> Integers:
         """Return the least stamp of each group's later results that its slices are in; here the last may end them."""
         rows = view.begins[:-1] if stamp == "start" else view.begins[1:] - 1
@@ -245,9 +245,12 @@ class Gridded(Folding):
         keep = view.row(view.first, everyone, self.extents.starts(cut))
         return Due(groups, starts, ends, low, high, keep, np.maximum(view.cut, cut))
 
+    def next_due(self, view: SliceView) -> Integers:
+        return self.least_open(view, "end")
+
     def least_open(self, view: SliceView, stamp: str) -> Integers:
         first = self.extents.wids(view.first[view.begins[:-1]])[0]
-        return self._stamp(np.maximum(first, self.extents.closed_by(view.bounds)), stamp)
+        return self._stamp(np.maximum(first, view.cut), stamp)
 
     def least_later(self, bounds: Integers, stamp: str) -> Integers:
         return self._stamp(self.extents.closed_by(bounds), stamp)

@@ -121,6 +121,10 @@ class Framed(Folding):
         keep = view.begins[1:] - still
         return Due(view.groups[some], view.first[some], view.last[some] + 1, some, some + 1, keep, cut)
 
+    def next_due(self, view: SliceView) -> Integers:
+        last = view.begins[1:] - 1
+        return view.first[last] + self.most if self.most else np.full(last.size, FOREVER)
+
     def least_open(self, view: SliceView, stamp: str) -> Integers:
         if stamp == "start" or self.most or self.unfinished:
             return super().least_open(view, stamp)

@@ -143,6 +143,9 @@ class Stretches(Folding):
         keep = view.row(view.places, np.arange(cut.size), np.searchsorted(self._edges, self._least[cut]))
         return Due(groups[some], starts[some], ends[some], low[some], high[some], keep, cut)
 
+    def next_due(self, view: SliceView) -> Integers:
+        return np.append(self._ends, FOREVER)[np.maximum(view.cut, 0)]
+
     def least_open(self, view: SliceView, stamp: str) -> Integers:
         return np.full(view.bounds.size, FOREVER)  # what is open ends behind the bound, as later windows do
 

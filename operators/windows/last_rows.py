@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
+from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
 from oop_engine.operators.values.columns import spread
@@ -104,6 +105,11 @@ class LastBefore(Folding):
         behind = view.row(view.first, np.arange(number.size), cut)
         keep = np.maximum(behind - self.rows, view.begins[:-1])
         return Due(groups, view.first[low], ends, low, high, keep, cut)
+
+    def next_due(self, view: SliceView) -> Integers:
+        if self.lulls:
+            return view.cut
+        return np.where(view.cut <= self._behind(view, view.begins[1:] - 1), view.cut, FOREVER)
 
     def _behind(self, view: SliceView, rows: Integers) -> Integers:
         """Return the times of the grid behind the tuples of some rows."""

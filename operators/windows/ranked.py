@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.schema import Schema
 from oop_engine.operators.values.columns import spread
 from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, SliceView, ties
@@ -68,3 +69,6 @@ class Ranked(Folding):
         )
         numbers = [pa.array(ends - self.range), pa.array(ends)]
         return Due(groups, view.first[low], view.last[high - 1] + 1, low, high, keep, cut, numbers)
+
+    def next_due(self, view: SliceView) -> Integers:
+        return np.full(view.bounds.size, FOREVER)

@@ -128,6 +128,9 @@ class Asked(Folding):
             return np.flatnonzero(final.tags)
         return np.flatnonzero((final.ranks + 1) % self.every == 0)
 
+    def next_due(self, view: SliceView) -> Integers:
+        return shift(view.first[view.begins[:-1]], self.range)
+
     def least_open(self, view: SliceView, stamp: str) -> Integers:
         return np.full(view.bounds.size, FOREVER)
 

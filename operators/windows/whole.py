@@ -92,3 +92,6 @@ class Ended(Folding):
         groups, begins = np.flatnonzero(view.ended), view.begins[:-1]
         rows = begins[groups]
         return Due(groups, view.first[rows], view.last[rows] + 1, rows, rows + 1, begins, view.cut)
+
+    def next_due(self, view: SliceView) -> Integers:
+        return np.full(view.bounds.size, FOREVER)

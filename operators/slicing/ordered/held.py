@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,7 +96,8 @@ class Held:
 
     def of(self, groups: int) -> Integers:
         """Return how many tuples each of so many groups has."""
-        self._of = filled_up(self._of, groups, 0)
+        if groups > (size := self._of.size):
+            self._of = filled_up(self._of, max(groups, 3 * size // 2), 0)
         return self._of[:groups]
 
     def add(self, page: Page, times: Integers, slots: Integers, tags: NDArray[np.int8], groups: int) -> None:
@@ -117,26 +118,40 @@ class Held:
         return self._given(reader, self._buffer.release(bound))
 
     def take_some(self, reader: int, slots: Integers, below: Integers) -> Taken | None:
-        """Take out those of ``slots`` that the bounds of groups, ``below`` (slots,), have passed.  O(held)."""
-        if not self._of[slots[slots < self._of.size]].any():
+        """Take out those of ``slots``, ascending, that their bounds ``below`` have passed.  O(held)."""
+        if not self._have(slots):
             return self._given(reader, None)
         everything = self._buffer.release(_EVERY)
         assert everything is not None
-        gone = passed(everything.times, below[self._slots(everything)])
+        row, there = _rows_in(slots, self._slots(everything))
+        gone = there & passed(everything.times, below[row])
         self._buffer.add(everything.filter(~gone))
         return self._given(reader, everything.filter(gone) if gone.any() else None)
 
-    def tagged_at(self, bounds: Integers | int) -> Integers:
-        """Return the slots of the tuples with a tag right at a bound of all groups, or at those of groups, (slots,).
+    def tagged_at(self, bound: int) -> Integers:
+        """Return the slots of the tuples with a tag right at a bound of all groups.  O(runs that begin there)."""
+        return self._tagged_in(self._buffer.at(bound), lambda slots: bound)
 
-        O(runs that begin there), for groups O(held).
-        """
+    def tagged_of(self, slots: Integers, below: Integers) -> Integers:
+        """Return those of ``slots``, ascending, with such a tuple right at their bounds ``below``.  O(held)."""
+        pages = self._buffer.pages() if self._have(slots) else []
+
+        def bounds(of: Integers) -> Integers:
+            row, there = _rows_in(slots, of)
+            return np.where(there, below[row], _EVERY)
+
+        return self._tagged_in(pages, bounds)
+
+    def _tagged_in(self, pages: list[Page], bounds: Callable[[Integers], Integers | int]) -> Integers:
         found = [np.empty(0, np.int64)]
-        for page in self._buffer.at(bounds) if isinstance(bounds, int) else self._buffer.pages():
+        for page in pages:
             slots = self._slots(page)
-            at = bounds if isinstance(bounds, int) else bounds[slots]
-            found.append(slots[(page.times == at) & (page.column("\0tag").to_numpy() != 0)])
+            found.append(slots[(page.times == bounds(slots)) & (page.column("\0tag").to_numpy() != 0)])
         return np.concatenate(found)
+
+    def _have(self, slots: Integers) -> bool:
+        """Tell whether a tuple of some groups is held."""
+        return bool(self._of[slots[slots < self._of.size]].any())
 
     def _slots(self, page: Page) -> Integers:
         """Return the slot of each tuple of a page."""
@@ -189,6 +204,12 @@ class Held:
             self._of += sign * np.bincount(slots, minlength=self._of.size)
         else:
             np.add.at(self._of, slots, sign)
+
+
+def _rows_in(slots: Integers, wanted: Integers) -> tuple[Integers, NDArray[np.bool_]]:
+    """Return the row of each of ``wanted`` in ``slots``, ascending and not none, and whether it is there."""
+    row = np.minimum(slots.searchsorted(wanted), slots.size - 1)
+    return row, slots[row] == wanted
 
 
 def shared_tuples(

@@ -6,6 +6,10 @@
 
 A bound moves tuples from the first to the second: they are sorted, ranked, and folded into the slices that the
 definition names.  Windows are ranges of slices, and are read without changing them.
+
+A bound takes out the slices of the groups that it touches, and puts the rest of them back (``slice_runs.py``).  It
+touches groups with tuples that it passes, and those that wait for it (``wakes.py``).  Where these are many, or the
+definition has no ``next_due``, it touches all.
 """
 
 from __future__ import annotations
@@ -16,28 +20,38 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.operator import State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
-from oop_engine.operators.kernels.runs import numbered as number_runs
 from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.slicing.accumulator import SumOverflowError
-from oop_engine.operators.slicing.compiled import fixed
+from oop_engine.operators.slicing.ordered.group_numbers import GroupNumbers
 from oop_engine.operators.slicing.ordered.held import Held, Taken, columns_of
-from oop_engine.operators.slicing.ordered.slice_table import SliceRows, in_groups, numbered, read_ranges
+from oop_engine.operators.slicing.ordered.slice_runs import SliceRuns
+from oop_engine.operators.slicing.ordered.slice_table import (
+    SliceRows,
+    in_groups,
+    numbered,
+    read_ranges,
+    rows_from,
+)
+from oop_engine.operators.slicing.ordered.wakes import Bounds, Wakes, last_bounds
 from oop_engine.operators.slicing.output import Output
-from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.store import OnTime, Store
-from oop_engine.operators.slicing.tagger import ranks
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
-from oop_engine.operators.values.columns import Integers, begins_of, by_slot
+from oop_engine.operators.values.columns import Integers, begins_of
 from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, SliceView
 
 __all__ = ["OrderedStore"]
 
-_DONE, _CUT, _CAME = range(3)  # rows of the numbers of groups
+_FEW = 1024
+"""So few slices are all taken out by each bound."""
+_SHARE = 4
+"""All are taken out where a bound touches a group for every so many slices."""
+_NO_SLOTS = np.empty(0, np.int64)
 
 
 class OrderedStore(OnTime):
@@ -52,6 +66,7 @@ class OrderedStore(OnTime):
         self, number: int, definition: Folding, output: Output, schema: Schema, read: set[str], held: Held | None,
     ) -> None:  # fmt: skip
         self._number, self._definition = number, definition
+        self._waits = type(definition).next_due is not Folding.next_due
         self._parts, self._stamp = output.parts, output.stamp
         self._divided = definition.whole_stream and output.grouped  # else slices are those of one group
         self._tie = tuple(dict.fromkeys((*definition.tie, *output.tie)))
@@ -61,135 +76,139 @@ class OrderedStore(OnTime):
         self._reader = self._held.reader()
         kept = pa.schema(map(schema.fields.field, definition.keeps)) if definition.keeps else None
         self._slices, self._edges = SliceRows.none(self._parts, kept), SliceRows.none((), None)
-        self._numbers = np.empty((3, 0), np.int64)
-        self._groups, self._bound = 0, NEVER
-        self._room(1)
+        self._none = self._slices  # ``_slices`` are those taken out; between bounds all are in ``_resting``
+        self._resting, self._wakes = SliceRuns(self._none, self._parts), Wakes()
+        self._numbers = GroupNumbers(of_stream=definition.whole_stream, counts=definition.counts)
+        self._bound = NEVER
+        self._reserve(1)
 
     def state(self) -> State:
         held = State() if self._reader else State(len(self._held), nbytes=self._held.nbytes)
-        own = self._slices.nbytes + self._edges.nbytes + self._numbers.nbytes
-        return held + State(0, int(self._slices.slots.size), self.alive, own)
+        own = self._resting.nbytes + self._edges.nbytes + self._numbers.nbytes + self._wakes.nbytes
+        return held + State(0, len(self._resting), self.alive, own)
 
     @property
     def alive(self) -> int:
-        return int(np.count_nonzero(self.living(self._groups)))
+        return self._numbers.alive
 
     @property
     def _table(self) -> SliceRows:
         """The slices that windows are found in."""
         return self._edges if self._divided else self._slices
 
-    def _room(self, groups: int) -> None:
-        """Let there be numbers of so many groups; where the stream is numbered, of one."""
-        self._groups = max(self._groups, groups)
-        more = 0 if self._definition.whole_stream and self._numbers.size else groups - self._numbers.shape[1]
-        if more > 0:
-            more = max(more, self._numbers.shape[1] // 2)
-            new = np.array([[0], [NEVER], [0]]).repeat(more, axis=1)
-            self._numbers = np.concatenate([self._numbers, new], axis=1)
+    def _reserve(self, groups: int) -> None:
+        """Make room for so many groups."""
+        self._numbers.reserve(groups)
+        self._resting.reserve(groups)
+        self._wakes.reserve(1 if self._definition.whole_stream else groups)
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         self._definition.check(times)
-        self._room(groups)
+        self._reserve(groups)
         tags = np.empty(0, np.int8)
         if self._definition.tagged:
-            numbers = slots[:0]
-            if self._definition.numbered:
-                numbers = self._numbers[_CAME][slots] + ranks(slots)
-                np.maximum.at(self._numbers[_CAME], slots, numbers + 1)
+            numbers = self._numbers.number(slots) if self._definition.numbered else slots[:0]
             tags = self._definition.tags(page, numbers)
         if not self._reader:
             self._held.add(page, times, slots, tags, groups)
+        self._numbers.begin(slots)
 
     def due(self, bound: int) -> bool:
-        return len(self._held) > 0 or self._slices.slots.size > 0 or bound == FOREVER
+        return len(self._held) > 0 or len(self._resting) > 0 or bound == FOREVER
 
     def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
+        peeks = self._definition.peeks
         if slots is None:
             bound = int(bounds)
             self._bound = max(self._bound, bound)
-            tagged = self._held.tagged_at(bound) if self._definition.peeks and bound < FOREVER else None
-            return self._closed(self._held.take(self._reader, bound), np.full(self._groups, bound), tagged)
-        if self._definition.whole_stream:
-            return []  # slices wait for the tuples of all groups
-        below = by_slot(slots, bounds, self._groups, NEVER)
-        tagged = self._held.tagged_at(below) if self._definition.peeks else None
-        return self._closed(self._held.take_some(self._reader, slots, below), below, tagged)
+            tagged = self._held.tagged_at(bound) if peeks and bound < FOREVER else None
+            taken = self._held.take(self._reader, bound)
+            touched = self._touched(bound, taken, tagged)
+            if touched is not None and not touched.size:
+                return []
+            return self._closed(taken, Bounds(touched, bound), tagged)
+        if self._definition.whole_stream or not slots.size:
+            return []  # slices of the stream wait for the tuples of all groups
+        slots, below = last_bounds(slots, np.asarray(bounds))
+        tagged = self._held.tagged_of(slots, below) if peeks else None
+        taken = self._held.take_some(self._reader, slots, below)
+        return self._closed(taken, Bounds(slots, below), tagged)
 
-    def _closed(self, taken: Taken | None, below: Integers, tagged: Integers | None) -> list[WindowStates]:
+    def _touched(self, bound: int, taken: Taken | None, tagged: Integers | None) -> Integers | None:
+        """Return the groups that a bound of all touches, ascending; None: all, or slices are of the whole stream."""
+        few = len(self._resting) <= _FEW
+        if self._definition.whole_stream or few or bound == FOREVER or not self._waits:
+            return None
+        found = [self._wakes.due(bound)]
+        found += [] if taken is None else [taken.slots]
+        found += [] if tagged is None else [tagged]
+        touched = occurring(np.concatenate(found), self._numbers.groups)
+        return touched if _SHARE * touched.size < len(self._resting) else None
+
+    def _closed(self, taken: Taken | None, bounds: Bounds, tagged: Integers | None) -> list[WindowStates]:
         """Fold tuples that are final, and return the windows that the bounds of groups complete."""
-        final, of = self._fold(taken) if taken is not None else (None, below[:0])
-        view, slots = self._view(below, final, of, tagged)
+        if not self._divided:
+            self._slices = self._resting.take(bounds.slots)
+        final, of = self._fold(taken) if taken is not None else (None, _NO_SLOTS)
+        view, slots = self._numbers.view(self._table, bounds, final, of, tagged)
+        some = [slots if taken is None else taken.slots]
         found: list[WindowStates] = []
         if slots.size:
             due = self._definition.due(view)
+            if self._divided and (due.groups.size or due.join is not None or due.keep[0] or view.ended[0]):
+                self._slices = self._resting.take(None)
+            some.append(self._slices.slots[begins_of(self._slices.slots)])
             found = self._read(due, slots) if due.groups.size else []
             self._forget(view, due, slots)
-        if below.size and int(below.max()) == FOREVER:  # forget the numbers of groups that are over
-            over = below[:1] if self._definition.whole_stream else below
-            self._clear(np.flatnonzero(over == FOREVER))
+        self._watch(bounds, slots)
+        self._rest()
+        ended = bounds.ended(self._numbers.groups)
+        self._numbers.clear(ended)
+        self._look_alive(occurring(np.concatenate([*some, ended]), self._numbers.groups))
         return found
+
+    def _rest(self) -> None:
+        """Put the slices back that were taken out."""
+        self._resting.put(self._slices)
+        self._slices = self._none
+
+    def _watch(self, bounds: Bounds, looked: Integers) -> None:
+        """Learn which bounds groups wait for, and their least stamps, of those that were looked at."""
+        view, slots = self._numbers.view(self._table, bounds)
+        self._wakes.clear(np.setdiff1d(looked, slots, assume_unique=True))
+        if slots.size:
+            due = self._definition.next_due(view) if self._waits else None
+            self._wakes.set(slots, due, self._definition.least_open(view, self._stamp))
+
+    def _look_alive(self, slots: Integers) -> None:
+        """Learn which of some groups have tuples or slices."""
+        held = self._held.of(self._numbers.groups)[slots] > 0
+        self._numbers.revive(slots, held | self._resting.occupied(slots))
 
     def _fold(self, taken: Taken) -> tuple[FinalTuples | None, Integers]:
         """Put final tuples into slices; return those that are in windows, and the slot of each of their groups."""
         whole = self._definition.whole_stream
         taken = taken.in_order(self._tie, by_group=not whole)
         by = np.zeros_like(taken.slots) if self._divided else taken.slots
-        final, of = numbered(taken, by, self._numbers[_DONE], self._table)
+        final, of = numbered(taken, by, self._numbers.done, self._table)
         places = self._definition.places(final)
-        self._numbers[_DONE][of] += np.diff(final.starts, append=by.size)
+        self._numbers.done[of] += np.diff(final.starts, append=by.size)
         slots, some = taken.slots, final
         if places.min(initial=0) < 0:
             inside = np.flatnonzero(places >= 0)
             some, places, slots = final.take(inside), places[inside], slots[inside]
         if self._divided:
             starts = begins_of(places)
-            edges = self._rows(np.zeros_like(starts), places, some.times, starts, [])
+            edges = rows_from(np.zeros_like(starts), places, some.times, starts, [])
             self._edges = self._edges.with_more(edges, ())
             if (slots[1:] < slots[:-1]).any():
                 order = time_order(slots)
                 some, places, slots = some.take(order), places[order], slots[order]
-        self._fold_in(some.page, slots, places)
+            self._slices = self._resting.take(occurring(slots, self._numbers.groups))
+        self._slices = self._slices.with_tuples(some.page, slots, places, self._parts)
+        if self._divided:
+            self._rest()
         return final, of
-
-    def _fold_in(self, page: Page, slots: Integers, places: Integers) -> None:
-        """Fold tuples into slices, which they are in order of."""
-        starts = np.empty(places.size, np.int64)
-        starts = starts[: number_runs(fixed(slots), fixed(places), starts)].copy()
-        states = States(self._parts, starts.size)
-        new = self._rows(slots[starts], places, page.times, starts, states.columns)
-        if self._slices.kept is not None:
-            new = new._replace(kept=page.batch.select(self._definition.keeps))
-        try:
-            states.add_runs(starts, places.size, states.prepare(page, page.times))
-            self._slices = self._slices.with_more(new, self._parts)
-        except SumOverflowError as error:
-            at = error.at
-            raise WindowOverflowError(error.column, new.slots[at], new.first[at], new.last[at] + 1) from None
-
-    def _rows(
-        self, slots: Integers, places: Integers, times: Integers, starts: Integers, states: Any
-    ) -> SliceRows:
-        behind = np.append(starts[1:], places.size) - 1 if starts.size else starts
-        return SliceRows(slots, places[starts], times[starts], times[behind], states)
-
-    def _view(
-        self, below: Integers, final: FinalTuples | None, of: Integers, tagged: Integers | None = None
-    ) -> tuple[SliceView, Integers]:
-        """Return the slices as definitions see them, by bounds of groups (slots,), and the slot of each group."""
-        table = self._table
-        starts = begins_of(table.slots)
-        slots = table.slots[starts]
-        held = np.zeros(slots.size, np.bool_) if tagged is None else np.isin(slots, tagged)
-        if self._definition.whole_stream and tagged is not None:
-            held[:] = tagged.size > 0
-        begins = np.append(starts, table.slots.size)
-        numbers = self._numbers[:, slots]
-        bounds = below[:1] if self._definition.whole_stream else below[slots]
-        found = np.searchsorted(slots, of)
-        found[np.append(slots, -1)[found] != of] = -1
-        columns = (table.places, table.first, table.last, bounds[: slots.size], numbers[_DONE], numbers[_CUT])
-        return SliceView(begins, *columns, held, final, found, table.kept), slots
 
     def _read(self, due: Due, slots: Integers) -> list[WindowStates]:
         low, high, starts, ends, more = due.low, due.high, due.starts, due.ends, list(due.more)
@@ -207,7 +226,7 @@ class OrderedStore(OnTime):
     def _forget(self, view: SliceView, due: Due, slots: Integers) -> None:
         """Drop the slices that no later window needs, and take the new numbers of groups."""
         keep = np.where(view.ended, view.begins[1:], due.keep)
-        self._numbers[_CUT][slots] = due.cut
+        self._numbers.cut[slots] = due.cut
         if (keep > view.begins[:-1]).any():
             rows = np.flatnonzero(np.arange(view.places.size) >= np.repeat(keep, np.diff(view.begins)))
             if self._divided:
@@ -221,17 +240,11 @@ class OrderedStore(OnTime):
                 self._edges = self._edges.joined_before(*places, ())
             self._slices = self._slices.joined_before(*places, self._parts)
         if not self._definition.counts:
-            self._clear(slots[keep == view.begins[1:]])
-
-    def _clear(self, slots: Integers) -> None:
-        self._numbers[:, slots] = np.array([[0], [NEVER], [0]])
+            self._numbers.clear(slots[keep == view.begins[1:]])
 
     def least_stamp(self, bound: int) -> int:
         least = int(self._definition.least_later(np.array([bound]), self._stamp)[0])
-        if not self._table.slots.size:
-            return least
-        view, _ = self._view(np.full(self._groups, bound), None, self._table.slots[:0])
-        return min(least, int(self._definition.least_open(view, self._stamp).min()))
+        return min(least, self._wakes.least_stamp())
 
     def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
         if self._definition.whole_stream:
@@ -239,46 +252,43 @@ class OrderedStore(OnTime):
         if not bounds.size:
             return bounds
         stamps = self._definition.least_later(bounds, self._stamp).copy()
-        row = by_slot(slots, of, self._groups, -1)
-        below = np.where(row >= 0, bounds[row], NEVER)
-        view, there = self._view(below, None, slots[:0])
-        if there.size:
-            some = row[there] >= 0
-            open_ = self._definition.least_open(view, self._stamp)
-            np.minimum.at(stamps, row[there][some], open_[some])
+        np.minimum.at(stamps, of, self._wakes.stamps(slots))
         return stamps
 
     def living(self, groups: int) -> NDArray[np.bool_]:
-        living: NDArray[np.bool_] = self._held.of(groups)[:groups] > 0
-        living[self._slices.slots] = True
-        if self._definition.counts and not self._definition.whole_stream:
-            self._room(groups)
-            living |= (self._numbers[[_DONE, _CAME], :groups] > 0).any(axis=0)
-        return living
+        return self._numbers.living(groups)
 
     def rename(self, kept: Integers, slots: Integers) -> None:
         if not self._reader:
             self._held.rename(kept, slots)
+        self._slices = self._resting.take(None)
         self._slices = self._slices._replace(slots=slots[self._slices.slots])
+        self._resting = SliceRuns(self._none, self._parts)
+        self._numbers.rename(kept, slots.size)
         if not self._definition.whole_stream:
-            self._room(slots.size)
-            self._numbers = self._numbers[:, kept]
-        self._groups = kept.size
-        self._room(1)
+            self._wakes.rename(kept, slots)
+        self._reserve(max(kept.size, 1))
+        self._rest()
 
     def save(self) -> dict[str, Any]:
-        numbers = self._numbers[:, : 1 if self._definition.whole_stream else max(self._groups, 1)]
+        numbers = self._numbers.save()
         held = {} if self._reader else self._held.save()
+        self._slices = self._resting.take(None)
         slices, edges = self._slices.save(self._parts), self._edges.save(())
+        self._rest()
         return {"held": held, "slices": slices, "edges": edges, "numbers": numbers, "bound": self._bound}
 
     def load(self, saved: Saved, groups: int) -> Store:
-        whole = self._definition.whole_stream
-        self._groups, self._bound = groups, saved.integer("bound")
-        self._numbers = saved.integers("numbers", (3, 1 if whole else max(groups, 1)))
+        self._bound = saved.integer("bound")
+        self._numbers.load(saved, "numbers", groups)
         if not self._reader:
             self._held.load(saved.part("held"), groups)
-        self._slices = self._slices.loaded(saved.part("slices"), self._parts, groups)
+        self._slices = self._none.loaded(saved.part("slices"), self._parts, groups)
         edges = self._edges.loaded(saved.part("edges"), (), 1)
         self._edges = edges if self._divided else self._edges
+        self._resting, self._wakes = SliceRuns(self._none, self._parts), Wakes()
+        self._reserve(max(groups, 1))
+        self._watch(Bounds(None, self._bound), _NO_SLOTS)
+        self._rest()
+        self._look_alive(np.arange(groups))
         return self

@@ -9,14 +9,17 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine.core.errors import SnapshotError
+from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.core.values.arrow_data import no_rows
 from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.kernels.runs import numbered as number_runs
 from oop_engine.operators.kernels.sliding import bisect, over_ranges
 from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError, accumulator, result_of
+from oop_engine.operators.slicing.compiled import fixed
 from oop_engine.operators.slicing.ordered.held import Taken
 from oop_engine.operators.slicing.partials import States
-from oop_engine.operators.slicing.window_states import narrow
+from oop_engine.operators.slicing.window_states import WindowOverflowError, narrow
 from oop_engine.operators.values.columns import (
     Integers,
     begins_of,
@@ -28,7 +31,7 @@ from oop_engine.operators.values.columns import (
 )
 from oop_engine.operators.windows.folding import FinalTuples
 
-__all__ = ["SliceRows", "in_groups", "numbered", "read_ranges"]
+__all__ = ["SliceRows", "in_groups", "numbered", "read_ranges", "rows_from"]
 
 
 class SliceRows(NamedTuple):
@@ -83,6 +86,24 @@ class SliceRows(NamedTuple):
             row = int(np.searchsorted(more.slots, both.slots[again[error.at]]))
             raise SumOverflowError(error.column, row) from None
 
+    def with_tuples(self, page: Page, slots: Integers, places: Integers, parts: Sequence[Part]) -> SliceRows:
+        """Return these and the slices of tuples that lie behind, in order of group and place, or go on with the last.
+
+        Raises ``WindowOverflowError`` where a sum does not fit.
+        """
+        starts = np.empty(places.size, np.int64)
+        starts = starts[: number_runs(fixed(slots), fixed(places), starts)].copy()
+        states = States(parts, starts.size)
+        new = rows_from(slots[starts], places, page.times, starts, states.columns)
+        if self.kept is not None:
+            new = new._replace(kept=page.batch.select(self.kept.schema.names))
+        try:
+            states.add_runs(starts, places.size, states.prepare(page, page.times))
+            return self.with_more(new, parts)
+        except SumOverflowError as error:
+            at = error.at
+            raise WindowOverflowError(error.column, new.slots[at], new.first[at], new.last[at] + 1) from None
+
     def _joined(self, again: Integers, parts: Sequence[Part]) -> SliceRows:
         """Return the slices with those of rows ``again`` joined to the rows before them."""
         states = States(parts)
@@ -118,6 +139,14 @@ class SliceRows(NamedTuple):
         return SliceRows(slots, places, first, last, States(parts).loaded(saved.part(4), slots.size), kept)
 
 
+def rows_from(
+    slots: Integers, places: Integers, times: Integers, starts: Integers, states: list[Arrays]
+) -> SliceRows:
+    """Return the slices of tuples: each from one of ``starts`` to the next."""
+    behind = np.append(starts[1:], places.size) - 1 if starts.size else starts
+    return SliceRows(slots, places[starts], times[starts], times[behind], states)
+
+
 def numbered(taken: Taken, slots: Integers, done: Integers, table: SliceRows) -> tuple[FinalTuples, Integers]:
     """Return tuples that are in order with their ranks, and the slot of each group.
 
@@ -145,15 +174,28 @@ def in_groups(
 ) -> tuple[Integers, Integers, Integers, Integers]:
     """Return windows of the stream, rows ``[low[i], high[i])`` of ``edges``, for each group that has slices in them.
 
-    These are window, slot of the group, and rows of ``slices``.  O(windows x groups).
+    These are window, slot of the group, and rows of ``slices``, by group, then window.  A slice stands for its group in
+    the windows that it is in and the slice before it is not: they begin behind that one.  O((slices + results) log
+    slices), if windows by ``low`` are so by ``high``; those inside others cost more.
     """
-    starts = begins_of(slices.slots)
-    groups, windows = np.repeat(np.arange(starts.size), low.size), np.tile(np.arange(low.size), starts.size)
-    begins, rows = np.append(starts, slices.slots.size), np.empty((2, groups.size), np.int64)
-    bisect(slices.places, begins, groups, edges[low][windows], rows[0])
-    bisect(slices.places, begins, groups, edges[high - 1][windows] + 1, rows[1])
-    some = rows[0] < rows[1]
-    return windows[some], slices.slots[starts][groups[some]], rows[0, some], rows[1, some]
+    order = None if (low[1:] >= low[:-1]).all() else np.argsort(low, kind="stable")
+    low, high = (low, high) if order is None else (low[order], high[order])
+    at, starts = edges.searchsorted(slices.places), begins_of(slices.slots)
+    behind = low.searchsorted(at, side="right")  # windows that begin behind each slice
+    since = np.append(0, behind[:-1])
+    since[starts] = 0
+    since = np.maximum(since, np.maximum.accumulate(high).searchsorted(at, side="right"))
+    first, windows = spread(since, np.maximum(behind - since, 0))
+    some = high[windows] > at[first]
+    first, windows = first[some], windows[some]
+    group = np.repeat(np.arange(starts.size), np.diff(starts, append=at.size))[first]
+    until = np.empty(first.size, np.int64)
+    bisect(at, np.append(starts, at.size), group, high[windows], until)
+    if order is not None:
+        windows = order[windows]
+        again = np.lexsort((windows, group))
+        first, windows, until = first[again], windows[again], until[again]
+    return windows, slices.slots[first], first, until
 
 
 def read_ranges(
