@@ -32,18 +32,26 @@ class TcpLines(LiveSource):
 
     def __init__(self, host: str, port: int, format: Format = "jsonl", *, connect: bool = False) -> None:
         self.host, self.port, self.format, self._connect = host, port, format, connect
+        self._waiting: _Waiting | None = None
+        self._count = 0
 
     async def read(self, position: Position) -> AsyncIterator[tuple[bytes, Position]]:
         """Yield lines as they come; the position is how many bytes there were."""
-        count = int(position or 0)
-        waiting = _Waiting(ends=self._connect)
+        self._count = int(position or 0)
+        self._waiting = waiting = _Waiting(ends=self._connect)
         waiting.refuse = self._refuse
         async with AsyncExitStack() as stack:
             stack.callback(waiting.close)
             await self._open(waiting, stack)
             while lines := await waiting.take():
-                count += len(lines)
-                yield lines, count
+                self._count += len(lines)
+                yield lines, self._count
+
+    def rest(self) -> list[tuple[bytes, Position]]:
+        """Return whole lines that came and that ``read`` had not yielded when it was closed."""
+        lines = b"" if self._waiting is None else self._waiting.taken()
+        self._count += len(lines)
+        return [(lines, self._count)] if lines else []
 
     def _refuse(self, reason: str, line: bytes) -> None:
         if self.unreadable is not None:
@@ -82,11 +90,15 @@ class _Waiting:
         while not (self._lines or self._over):
             self._filled.clear()
             await self._filled.wait()
-        lines, self._lines, self._bytes = self._lines, [], 0
         if self._full:
             self._full = False
             for client in self._clients:
                 client.transport.resume_reading()
+        return self.taken()
+
+    def taken(self) -> bytes:
+        """Return all lines that have come, b"" if there are none."""
+        lines, self._lines, self._bytes = self._lines, [], 0
         return lines[0] if len(lines) == 1 else b"".join(lines)
 
     def put(self, lines: bytes) -> None:

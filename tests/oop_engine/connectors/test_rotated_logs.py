@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import bz2
+import errno
+import lzma
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +16,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import FileTail, Schema
+from oop_engine import FileTail, Schema, TraceError
+from oop_engine.connectors.by_name import source_of
 from oop_engine.connectors.source import Position
+from oop_engine.connectors.tailing.tail import LogTail
 from oop_engine.core.page import Page
 from oop_engine.service.dead_letters import DeadLetters
 from oop_engine.service.letters.record_reader import RecordReader
@@ -88,3 +95,95 @@ def test_rows_are_read_by_the_header_of_their_file(tmp_path: Path, path_exists: 
     rows = first.rows + second.rows + third.rows
     assert sorted(rows) == [(1, 500), (2, 600), (3, 700), (4, 800), (5, 900)]
     assert [each.letters.counts for each in (first, second, third)] == [{"in": {}}] * 3
+
+
+def taken(tail: LogTail) -> tuple[bytes, Any]:
+    """Return all lines that a tail has now, and the position behind them."""
+    found = b""
+    while (piece := tail.step()) is not None:
+        found += piece[0]
+    return found, tail.position
+
+
+def tail_of(log: Path, position: Any, warnings: list[str]) -> LogTail:
+    return LogTail(
+        log, position, follow=True, skip_lost=False, warn=warnings.append, refuse=lambda reason, record: None
+    )
+
+
+@pytest.mark.parametrize(("suffix", "pack"), [(".bz2", bz2.compress), (".xz", lzma.compress)])
+def test_the_rest_of_a_rotated_file_is_read_from_its_compressed_form(
+    tmp_path: Path, suffix: str, pack: Callable[[bytes], bytes]
+) -> None:
+    log, warnings = tmp_path / "log", list[str]()
+    log.write_bytes(b"one\n")
+    with closing(tail_of(log, None, warnings)) as tail:
+        lines, position = taken(tail)
+    assert lines == b"one\n"
+    with log.open("ab") as file:
+        file.write(b"two\n")
+    log.rename(tmp_path / "kept")  # so that no other file has its inode
+    (tmp_path / f"log.1{suffix}").write_bytes(pack(b"one\ntwo\n"))
+    (tmp_path / "kept").rename(tmp_path.with_name(f"{tmp_path.name}-kept"))
+    log.write_bytes(b"three\n")
+    with closing(tail_of(log, position, warnings)) as tail:
+        assert taken(tail)[0] == b"two\nthree\n"
+    assert warnings == []
+
+
+def test_a_symbolic_link_to_another_file_is_a_rotation(tmp_path: Path) -> None:
+    log, warnings = tmp_path / "log", list[str]()
+    files = [tmp_path / f"log-{day}.txt" for day in range(1, 4)]
+    for file, lines in zip(files, (b"one\n", b"two\n", b"three\n"), strict=True):
+        file.write_bytes(lines)
+        os.utime(file, ns=(int(file.stem[-1]) * 10**9,) * 2)
+    log.symlink_to(files[0])
+    with closing(tail_of(log, None, warnings)) as tail:
+        assert taken(tail)[0] == b"one\n"
+        log.unlink()
+        log.symlink_to(files[2])  # twice, between two looks
+        assert taken(tail)[0] == b"two\nthree\n"
+    assert warnings == []
+
+
+def test_a_file_that_cannot_be_opened_is_waited_for_with_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, warnings, may = tmp_path / "log", list[str](), Path.open
+    log.write_bytes(b"one\n")
+    with closing(tail_of(log, None, warnings)) as tail:
+        assert taken(tail)[0] == b"one\n"
+        with log.open("ab") as file:
+            file.write(b"two\n")
+        log.rename(tmp_path / "log.1")
+        log.write_bytes(b"three\n")
+
+        def refused(path: Path, *given: Any, **options: Any) -> Any:
+            if path == log:
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return may(path, *given, **options)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "open", refused)
+            assert taken(tail)[0] == b"two\n"  # of the file that is open
+            assert taken(tail)[0] == b""
+        assert warnings == [f"{log}: cannot be read (Permission denied): waiting until it can"]
+        assert taken(tail)[0] == b"three\n"
+    assert len(warnings) == 1
+
+
+def test_skip_lost_is_an_option_of_the_address(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    log, schema = tmp_path / "log", Schema({"ts": pa.int64()}, "ts", "s")
+    log.write_bytes(b"one\ntwo\n")
+    with closing(tail_of(log, None, [])) as tail:
+        _, position = taken(tail)
+    log.write_bytes(b"new\n")
+
+    async def found(address: str) -> list[bytes]:
+        return [lines async for lines, _ in source_of(address, schema).read(position)]
+
+    with pytest.raises(TraceError, match=r"go on without the lines that are lost \(skip_lost=True, "):
+        asyncio.run(found(f"tail:{log}?follow=no"))
+    assert asyncio.run(found(f"tail:{log}?follow=no&skip_lost=yes")) == [b"new\n"]
+    [line] = caplog.messages
+    assert "was read to byte 8 and has 4: it was cut: lines" in line

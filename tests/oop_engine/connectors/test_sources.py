@@ -301,6 +301,27 @@ def test_a_connection_ends_with_its_server() -> None:
     assert run_async(main()) == [(b"one\ntwo\n", 108)]
 
 
+def test_lines_that_came_and_were_not_taken_are_the_rest() -> None:
+    async def main() -> list[tuple[Any, Any]]:
+        source = TcpLines("127.0.0.1", 0)
+        pieces = source.read(100)
+        waiting = asyncio.ensure_future(anext(pieces))
+        while not source.port:
+            await asyncio.sleep(0)
+        _, writer = await asyncio.open_connection("127.0.0.1", source.port)
+        writer.write(b"one\n")
+        assert await waiting == (b"one\n", 104)
+        assert source._waiting is not None
+        writer.write(b"two\nthr")
+        while not source._waiting._lines:
+            await asyncio.sleep(0)
+        await pieces.aclose()  # type: ignore[attr-defined]
+        writer.close()
+        return source.rest() + source.rest()
+
+    assert run_async(main()) == [(b"two\n", 108)]
+
+
 async def test_a_server_that_is_gone_without_a_word_ends_the_connection_too() -> None:
     """The system finds that out, and tells it by an error that is no ``ConnectionError``."""
     waiting = _Waiting(ends=True)
