@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
+from random import uniform
+from time import sleep
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +23,8 @@ from oop_engine.core.schema import Schema
 from oop_engine.system.disk import Disk
 
 __all__ = ["DeltaFolder"]
+
+_TRIES, _LONGEST_S = 20, 0.1
 
 
 class DeltaFolder(PartFiles):
@@ -73,12 +77,18 @@ class DeltaFolder(PartFiles):
     def _transact(self, app: str, epoch: int, files: list[str]) -> None:
         from deltalake.exceptions import DeltaError
 
-        try:
-            (self._merge if self._key else self._add)(app, epoch, files)
-        except DeltaError as error:
-            if version_of(self.folder, app) < epoch:  # else an older process was quicker
-                msg = f"{self._place}: epoch {epoch} cannot be added ({first_line(error)}): start the service again"
-                raise SetupError(msg) from error
+        for tries_left in reversed(range(_TRIES)):  # others write to the table, too
+            try:
+                (self._merge if self._key else self._add)(app, epoch, files)
+            except DeltaError as error:
+                if version_of(self.folder, app) >= epoch:  # an older process was quicker
+                    return
+                if not tries_left:
+                    msg = f"{self._place}: epoch {epoch} cannot be added ({first_line(error)}): start the service again"
+                    raise SetupError(msg) from error
+                sleep(uniform(0, _LONGEST_S))
+            else:
+                return
 
     def _add(self, app: str, epoch: int, files: list[str]) -> None:
         rows = [pa.parquet.read_metadata(self.folder / name).num_rows for name in files]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,7 +14,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oop_engine import DeltaFolder, Generated, Graph, GraphError, Page, Schema, SnapshotError, serve
+from oop_engine import (
+    DeltaFolder,
+    Generated,
+    Graph,
+    GraphError,
+    Page,
+    Schema,
+    SetupError,
+    SnapshotError,
+    serve,
+)
 from oop_engine.connectors import delta_merge
 from oop_engine.connectors.sinks import delta_folder
 from oop_engine.operators import (
@@ -33,6 +44,7 @@ deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed 
 COLUMNS = {"end": pa.timestamp("ms"), "k": pa.dictionary(pa.int32(), pa.string()), "n": pa.int64()}
 SCHEMA = Schema(COLUMNS | {"change": pa.int8()}, "end", change="change")
 KEY = ("end", "k")
+PLAIN = Schema(COLUMNS, "end")
 
 
 def page(*rows: tuple[int, str | None, int, int]) -> Page:
@@ -87,6 +99,41 @@ def test_the_table_is_the_net_content_after_each_epoch(tmp_path: Path) -> None:
         assert not waiting_files(tmp_path)
         assert await sink.prepare(4) is None
 
+    run_async(main())
+
+
+@pytest.mark.parametrize("key", [KEY, ()])
+def test_epochs_of_two_runs_that_meet_are_both_in_the_table(
+    tmp_path: Path, key: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Delta refuses a transaction that others overtook; it is tried again, and an error that stays is told."""
+    name = "merge" if key else "add_files"
+    real, refusals = (
+        getattr(delta_folder, name),
+        [deltalake.exceptions.DeltaError("a concurrent transaction added new data")] * 3,
+    )
+
+    def overtaken(*given: Any) -> None:
+        if refusals:
+            raise refusals.pop()
+        real(*given)
+
+    async def main() -> None:
+        for run in ("one", "other"):
+            sink = DeltaFolder(tmp_path, key=key)
+            await sink.open(PLAIN, run, [])
+            await sink.write(1, Page.of(PLAIN, {"end": [datetime(2026, 1, 1)], "k": [run], "n": [1]}))
+            await sink.commit(await sink.prepare(1))
+        assert [k for _, k, _ in there(tmp_path)] == ["one", "other"]
+        await sink.write(2, Page.of(PLAIN, {"end": [datetime(2026, 1, 1)], "k": ["a"], "n": [1]}))
+        refusals.extend([deltalake.exceptions.DeltaError("no space left")] * 100)
+        with pytest.raises(
+            SetupError, match=r"epoch 2 cannot be added \(no space left\): start the service again"
+        ):
+            await sink.commit(await sink.prepare(2))
+
+    monkeypatch.setattr(delta_folder, name, overtaken)
+    monkeypatch.setattr(delta_folder, "_LONGEST_S", 0.0)
     run_async(main())
 
 
