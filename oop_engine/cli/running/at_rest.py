@@ -212,9 +212,9 @@ def _check_unused(
 def _print(table: pa.Table, sink: str | None) -> None:
     """Print rows as JSON lines, by sink where there are several."""
     from oop_engine.core.groups.in_python import as_json, rows_of
-    from oop_engine.core.values.rfc3339 import with_moment_texts
+    from oop_engine.core.values.rfc3339 import for_texts
 
-    for row in rows_of(with_moment_texts(table)):
+    for row in rows_of(for_texts(table)):
         print(as_json(row if sink is None else {sink: row}))
 
 

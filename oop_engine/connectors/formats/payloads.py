@@ -19,7 +19,7 @@ from oop_engine.core.errors import GraphError
 from oop_engine.core.groups.in_python import as_json, rows_of, values_of
 from oop_engine.core.page import Page
 from oop_engine.core.registry import Registry
-from oop_engine.core.values.rfc3339 import rfc3339, with_moment_texts
+from oop_engine.core.values.rfc3339 import for_texts, rfc3339
 from oop_engine.traces.format import Marks, is_textual, plain, require_textual
 from oop_engine.traces.formats.json_lines import JsonWriter
 
@@ -45,7 +45,7 @@ def _json(rows: pa.RecordBatch) -> list[bytes]:
 def _csv(rows: pa.RecordBatch) -> list[bytes]:
     require_textual(rows.schema, "csv")
     options = pyarrow.csv.WriteOptions(include_header=False)
-    found, rows = [], with_moment_texts(rows)
+    found, rows = [], for_texts(rows)
     for at in range(rows.num_rows):  # one by one: a cell may have line feeds
         sink = pa.BufferOutputStream()
         pyarrow.csv.write_csv(rows.slice(at, 1), sink, options)

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["moment_texts", "rfc3339", "rfc3339_of", "with_moment_texts"]
+__all__ = ["for_texts", "moment_texts", "rfc3339", "rfc3339_of"]
 
 _OFFSET = r"([+-][0-9]{2})([0-9]{2})$"
 _TO_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
@@ -55,10 +55,12 @@ def moment_texts(column: pa.Array) -> pa.Array:
     return _of_whole_minutes(column, texts)
 
 
-def with_moment_texts(data: Any) -> Any:
-    """Return a batch or a table with its timestamps as texts; others are as they were.
+def for_texts(data: Any) -> Any:
+    """Return a batch or a table for formats of text: timestamps as texts, and floats of 32 bits as those of 64.
 
-    >>> with_moment_texts(pa.table({"at": pa.array([0], pa.timestamp("s", "UTC"))})).to_pylist()
+    Arrow writes 40758592 of 32 bits as 40758590, the shortest text that is nearest to it: another whole number.
+
+    >>> for_texts(pa.table({"at": pa.array([0], pa.timestamp("s", "UTC"))})).to_pylist()
     [{'at': '1970-01-01T00:00:00Z'}]
     """
     for place, field in enumerate(data.schema):
@@ -68,6 +70,9 @@ def with_moment_texts(data: Any) -> Any:
             made = [moment_texts(chunk) for chunk in chunks]
             whole = pa.chunked_array(made, pa.string()) if isinstance(column, pa.ChunkedArray) else made[0]
             data = data.set_column(place, pa.field(field.name, pa.string()), whole)
+        elif pa.types.is_float32(field.type):
+            wide = data.column(place).cast(pa.float64())
+            data = data.set_column(place, pa.field(field.name, pa.float64()), wide)
     return data
 
 

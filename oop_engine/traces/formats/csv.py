@@ -23,7 +23,7 @@ import pyarrow.csv
 from oop_engine.core.errors import TraceError
 from oop_engine.core.punctuation import Punctuation
 from oop_engine.core.values.arrays import converted
-from oop_engine.core.values.rfc3339 import with_moment_texts
+from oop_engine.core.values.rfc3339 import for_texts
 from oop_engine.system.knobs import knob
 from oop_engine.traces.compressed import opened
 from oop_engine.traces.csv_format import CsvFormat
@@ -202,12 +202,12 @@ class CsvWriter:
             if name != name.strip("\r\n\0") or not name:
                 msg = f"csv: column {name!r}: a name must be a text that a header can hold: rename it"
                 raise TraceError(msg)
-        texts = with_moment_texts(fields.empty_table()).schema
+        texts = for_texts(fields.empty_table()).schema
         self._writer = pa.csv.CSVWriter(sink, texts)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows."""
-        rows = with_moment_texts(batch)
+        rows = for_texts(batch)
         if rows.nbytes >= LONGEST:
             _check_lengths(rows)
         self._writer.write_batch(rows)

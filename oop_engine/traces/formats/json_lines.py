@@ -184,7 +184,10 @@ def _cells(column: pa.Array) -> pa.Array:
 
 
 def _texts(column: pa.Array) -> pa.Array:
-    return moment_texts(column) if pa.types.is_timestamp(column.type) else column.cast(pa.string())
+    if pa.types.is_timestamp(column.type):
+        return moment_texts(column)
+    wide = column.cast(pa.float64()) if pa.types.is_float32(column.type) else column  # with all digits
+    return wide.cast(pa.string())
 
 
 def _escaped(texts: pa.Array) -> pa.Array:
