@@ -117,7 +117,8 @@ class WindowAggregate(Operator):
     (eager: few windows of very many slices), "prefix" (running sums, of counts and integer sums),
     "nested" (from shorter windows), or "auto".
     ``emit``: versions of results before they are final (``Emit``), of all windows but ``TupleBased`` and
-    ``PartitionedTupleBased`` by arrival; the output is then a revision stream, of ``change`` +1 and -1.  ``OnRequest`` among its triggers adds the input ``ask``.
+    ``PartitionedTupleBased`` by arrival; the output is then a revision stream, of ``change``
+    +1 and -1.  ``OnRequest`` among its triggers adds the input ``ask``.
     ``flush``: ``Slow(every, within)`` spreads the results that a punctuation completes over the messages that follow:
     one for each ``every`` tuples, at least one a message, by their windows' ends, and all of them before the
     ``within``-th punctuation behind that completes windows is answered.  The bound of the output stays at the

@@ -48,7 +48,8 @@ class Shed(Operator):
     ``budget``: so many tuples a second may stay, by the arrival clock; ``one_in`` is then the least number, and doubles
     whenever so many have stayed in a second; the next second begins with the number that the rate of this one asks
     for.  So the first second of a burst lets the budget through about once for each doubling: 4 times at 16 times the
-    budget, 6 to 7 times at 100.  Those that stay at one number stay at all that are less, so keys do not come and go by chance.
+    budget, 6 to 7 times at 100.  Those that stay at one number stay at all that are less,
+    so keys do not come and go by chance.
     ``by``: all tuples with the same values of these columns stay, or none does; empty: all columns are looked at.
     ``counts()["shed"]`` is how many went, with a budget ``counts()["one_in"]`` the largest number so far.
     Sums are ``Sum`` of a value times the weight (``Apply``), counts ``Sum`` of
