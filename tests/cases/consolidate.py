@@ -25,8 +25,9 @@ DOMAINS: dict[str, list[Any]] = {"ts": list(range(-30, 90)), "k": ["a", "b", Non
 # States as they come from a first half: 1 to 3 tuples, of which 0 to 2 have a value.
 ROWS: dict[str, list[Any]] = {
     "pane_start": list(range(-30, 90, 10)), "k": ["a", "b", None],
-    "state0_count": [1, 2, 3], "state1_sum": [-5, 0, 7], "state2_count": [0, 1, 2],
+    "state0_count": [1, 2, 3], "state1_carried_0": [-5, 0, 7], "state1_carried_1": [0], "state2_count": [0, 1, 2],
 }  # fmt: skip
+# A sum is a word that wraps and how often it did: sums that did are tried where they fit in the end (exact sums).
 MANY = {"n": Count(), "s": Sum("v"), "avg": Avg("x"), "hi": Max("v"), "f": First("v"), "var": Var("x")}
 TABLE = (
     "which rows there are depends on the order in which places of the table were needed; their sums do not"
@@ -37,7 +38,7 @@ BY_PAGES = {"oracle": PAGES, "order": PAGES, "cuts": PAGES, "division": PAGES}
 TWO = {"n": Count(), "s": Sum("v")}
 
 
-RUNS = {name: ROWS.get(name, []) for name in ("k", "state0_count", "state1_sum", "state2_count")} | {
+RUNS = {name: values for name, values in ROWS.items() if name != "pane_start"} | {
     "run_first": list(range(-30, 90)), "run_last": list(range(90, 95)),
 }  # fmt: skip
 
@@ -47,7 +48,7 @@ def _merged(of: list[Row], *, empty: bool = False, range: int = 20) -> list[Row]
     functions = {
         "n": lambda rows: sum(row["state0_count"] for row in rows),
         "s": lambda rows: (
-            sum(row["state1_sum"] for row in rows) if any(row["state2_count"] for row in rows) else None
+            sum(row["state1_carried_0"] for row in rows) if any(row["state2_count"] for row in rows) else None
         ),
     }
     return naive.sliding(of, "pane_start", ("k",), functions, range, 10, empty=empty)
@@ -62,7 +63,7 @@ def _merged_runs(of: list[Row]) -> list[Row]:
         results.append({
             "k": key, "window_start": min(row["run_first"] for row in runs),
             "window_end": max(row["run_last"] for row in runs) + 7, "n": sum(row["state0_count"] for row in runs),
-            "s": sum(row["state1_sum"] for row in runs) if values else None,
+            "s": sum(row["state1_carried_0"] for row in runs) if values else None,
         })  # fmt: skip
     return results
 
