@@ -37,6 +37,7 @@ from oop_engine.core.groups.in_python import as_json
 from oop_engine.core.page import Page
 from oop_engine.core.registry import Registry
 from oop_engine.core.schema import Schema
+from oop_engine.traces.compressed import CODECS
 from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.format_registry import FORMATS
 
@@ -258,14 +259,19 @@ def _sse(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
 
 def _part_files(format: str) -> SinkMaker:
     def made(address: str, options: dict[str, str]) -> LiveSink:
-        _only(f"{format}:{address}", options)
+        _only(f"{format}:{address}", options, "compressed")
+        codec = options.get("compressed", "")
+        if codec and f".{codec}" not in CODECS:
+            known = " or ".join(each[1:] for each in CODECS)
+            msg = f"sink '{format}:{address}': compressed must be {known}; got {codec!r}"
+            raise UsageError(msg)
         if Path(address).is_file():
             msg = (
                 f"sink '{format}:{address}': must be a folder, to which each checkpoint adds a file; got a file: "
                 f"file:{address} appends to it"
             )
             raise UsageError(msg)
-        return PartFiles(address, format)
+        return PartFiles(address, f"{format}.{codec}" if codec else format)
 
     return made
 

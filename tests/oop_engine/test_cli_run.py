@@ -90,6 +90,45 @@ def test_a_page_and_a_picture_in_the_terminal(
     assert "leave out the options of live sources" in done.stderr
 
 
+GERMAN = (
+    "wann;host;n\n"
+    + "".join(f"01.03.2026 10:00:{ts:02};007;1.234,{ts % 10}\n" for ts in range(40))
+    + "01.03.2026 10:00:59;1\n"
+)
+ANY_NAME = """
+from oop_engine import Graph
+from oop_engine.operators import Count, Punctuate, Sum, Tumbling, WindowAggregate
+
+def graph(schemas, policies):
+    [(name, schema)] = schemas.items()
+    graph = Graph("requests")
+    edge = graph.add("edge", Punctuate(policies[name]), graph.source(name, schema))
+    count = WindowAggregate(Tumbling("10 s"), {"n": Count(), "sum": Sum("n")}, by=("host",))
+    graph.sink("counts", graph.add("count", count, edge))
+    return graph
+"""
+
+
+def test_the_form_and_types_of_a_csv_are_told_to_the_program(tmp_path: Path) -> None:
+    graph, log = tmp_path / "graph.py", tmp_path / "requests-1.csv"
+    graph.write_text(ANY_NAME)
+    log.write_text(GERMAN)
+    form = ("--csv", "delimiter=;,decimal=,,thousands=.,dates=%d.%m.%Y %H:%M:%S,zone=Europe/Berlin")
+    done = call(graph, log, "--time", "wann", *form, "--json")
+    assert done.exit_code == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(row["host"], row["n"], round(row["sum"], 1)) for row in rows] == [("007", 10, 12344.5)] * 4
+    assert rows[0]["window_start"] == "2026-03-01T09:00:00.000000Z"
+    assert "must have 3 cells; got 2" in done.stderr
+    done = call(graph, log, "--time", "wann", *form, "--type", "host=int64", "--json")
+    assert {json.loads(line)["host"] for line in done.stdout.splitlines()} == {7}
+    done = CliRunner().invoke(app, ["profile", str(log), "--time", "wann"])
+    assert 'delimiter ";"' in done.stderr + done.stdout
+    done = call(graph, log, "--time", "wann", "--csv", "delimeter=;")
+    assert done.exit_code == 2
+    assert "delimeter=;" in done.stderr
+
+
 def test_a_policy_may_be_given_and_results_shown(over_traces: Path, tmp_path: Path) -> None:
     options = ("--time", "ts", "--unit", "s", "--policy", "Ordered()", "--json")
     done = call(over_traces, f"log={tmp_path / 'log.csv'}", *options)

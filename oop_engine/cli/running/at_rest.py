@@ -90,8 +90,9 @@ def opened(
     except TraceError as error:
         raise TraceError(with_options(str(error))) from error
     _print_notes(traces)
-    schemas = of_any_name({name: trace.schema for name, trace in traces.items()})
-    graph = made_graph(path, found, schemas, of_any_name(_policies(traces, policy)))
+    alone = traces[""].path if "" in traces else None
+    schemas = of_any_name({name: trace.schema for name, trace in traces.items()}, alone)
+    graph = made_graph(path, found, schemas, of_any_name(_policies(traces, policy), alone))
     names = [node.name for node in graph.plan().of_kind("source")]
     named = named_nodes("TRACE", texts, names)
     return Opened(graph, {name: traces[name if name in traces else ""] for name in named})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -66,18 +67,28 @@ def named_or_alone(option: str, given: tuple[str, ...]) -> dict[str, str]:
 
 
 class _ByName(dict[str, T]):
-    """Values by the names of traces; that of a trace without a name, ``""``, is given for all names."""
+    """Values by the names of traces; ``alone``: the trace has no name of its own, so its value is given for all."""
+
+    def __init__(self, values: Mapping[str, T], *, alone: bool) -> None:
+        super().__init__(values)
+        self._alone = alone
 
     def __missing__(self, name: str) -> T:
-        if "" in self:
-            return self[""]
+        if self._alone:
+            return next(iter(self.values()))
         msg = f"TRACE: the graph has a source {name!r}; got {', '.join(self)}: write {name}=TRACE"
         raise UsageError(msg)
 
 
-def of_any_name(values: dict[str, T]) -> dict[str, T]:
-    """Return values by name; asking for a name that no trace has is a ``UsageError``."""
-    return _ByName(values)
+def of_any_name(values: dict[str, T], path: Path | None) -> dict[str, T]:
+    """Return values by the names of traces; asking for a name that no trace has is a ``UsageError``.
+
+    A trace that was given without a name, ``""``, is named after its file, ``path``, and answers to all names.
+    """
+    if "" not in values or path is None:
+        return _ByName(values, alone=False)
+    name = re.sub(r"\W", "_", path.name.partition(".")[0]) or "trace"
+    return _ByName({name: values[""]}, alone=True)
 
 
 def graph_or_function(path: Path) -> Any:

@@ -18,6 +18,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 from oop_engine.system.disk import Disk
 from oop_engine.system.knobs import knob
+from oop_engine.traces.compressed import compressing, is_compressed
 from oop_engine.traces.format import Marks, plain
 from oop_engine.traces.format_registry import FORMATS, format_of
 
@@ -30,10 +31,11 @@ _MOST_BYTES = knob(__name__, "_MOST_BYTES", 1 << 26)
 class PartFiles(LiveSink):
     """Files ``<epoch>-<number>-<run>-<process>.<format>`` in ``folder``.
 
-    ``format``: a name of ``FORMATS`` (parquet, jsonl, csv...).  A file appears whole, when its epoch is committed,
-    and never changes: readers need no lock.  Until then it is hidden (its name begins with a dot), so programs that
-    read a folder of Parquet do not see it.  Of a revision stream it is a change feed: columns ``_change_type``,
-    ``_commit_version`` (the epoch) and ``_commit_timestamp`` instead of ``change``; two changes of one ``key`` in a
+    ``format``: a name of ``FORMATS`` (parquet, jsonl, csv...), or compressed with the suffix behind it (``jsonl.gz``,
+    ``csv.zst``; ``jsonl:DIR?compressed=gz``).  A file appears whole, when its epoch is committed, and never changes:
+    readers need no lock.  Until then it is hidden (its name begins with a dot), so programs that read a folder of
+    Parquet do not see it.  Of a revision stream it is a change feed: columns ``_change_type``, ``_commit_version``
+    (the epoch) and ``_commit_timestamp`` instead of ``change``; two changes of one ``key`` in a
     page are the images of an update.  Raises ``UsageError`` for an unknown format, ``TraceError`` where it cannot hold
     the columns, ``GraphError`` for a key that is none.
     """
@@ -49,7 +51,9 @@ class PartFiles(LiveSink):
         aside: Callable[..., Awaitable[Any]] = asyncio.to_thread,
     ) -> None:
         self.folder = self.writes = Path(folder)
-        self._format = FORMATS[format_of(self.folder, format)]
+        named = Path(f"part.{format}")
+        self._format = FORMATS[format_of(named)]
+        self._suffix = f"{self._format.name}{named.suffix.lower() if is_compressed(named) else ''}"
         self._key, self._clock = tuple(key), clock
         self._disk, self._aside = disk or Disk(), aside
         self._pages: dict[int, list[Page]] = {}
@@ -103,7 +107,7 @@ class PartFiles(LiveSink):
         self._bytes.pop(epoch, None)
         if pages:
             files = self._files.setdefault(epoch, [])
-            files.append(f"{epoch:07d}-{len(files)}-{self._run}-{self._own}.{self._format.name}")
+            files.append(f"{epoch:07d}-{len(files)}-{self._run}-{self._own}.{self._suffix}")
             self._disk.write(self.folder / hidden(files[-1]), self._bytes_of(pages, epoch))
 
     def _stored(self, fields: pa.Schema) -> pa.Schema:
@@ -114,11 +118,14 @@ class PartFiles(LiveSink):
         sink, at_s = pa.BufferOutputStream(), self._clock()
         given = self._schema.fields if self._schema.change is None else feed_fields(self._schema)
         fields = self._stored(given)
-        writer = self._format.writer(sink, fields, self._marks)
-        for page in pages:
-            batch = page.batch if self._schema.change is None else change_feed(page, self._key, epoch, at_s)
-            writer.write(batch if fields.equals(given) else batch.cast(fields))
-        writer.close()
+        with compressing(f"part.{self._suffix}", sink) as packed:
+            writer = self._format.writer(packed, fields, self._marks)
+            for page in pages:
+                batch = (
+                    page.batch if self._schema.change is None else change_feed(page, self._key, epoch, at_s)
+                )
+                writer.write(batch if fields.equals(given) else batch.cast(fields))
+            writer.close()
         return bytes(sink.getvalue().to_pybytes())
 
 

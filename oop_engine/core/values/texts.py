@@ -41,10 +41,10 @@ def read_texts(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array 
     if pa.types.is_fixed_size_binary(kind):
         return _of_width(column, kind)
     if is_text(kind) or not (pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)):
-        return _cast(prepared(column, kind), kind)
+        return _read(column, kind)
     text = pa.string() if pa.types.is_binary(column.type) else pa.large_string()
     texts, no_text = _cast(column, text)  # bytes that are no UTF-8 are no number either
-    values, no_value = _cast(prepared(texts, kind), kind)
+    values, no_value = _read(texts, kind)
     return values, no_value if no_text is None else no_text if no_value is None else pc.or_(no_text, no_value)
 
 
@@ -73,13 +73,25 @@ def _of_width(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array |
     return pa.array(kept.to_pylist(), kind), lost if lost.true_count else None
 
 
+def _read(texts: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array | None]:
+    """Read texts; numbers that Arrow reads as they stand have neither white space nor words for null."""
+    if pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind):
+        try:
+            values = texts.cast(kind)
+        except pa.ArrowInvalid:
+            pass
+        else:
+            return (values, None) if pa.types.is_integer(kind) else _as_floats(texts, kind, values, None)
+    return _cast(prepared(texts, kind), kind)
+
+
 def _cast(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array | None]:
     if pa.types.is_time(kind):  # Arrow reads it as part of a timestamp only
         texts = _without_zeros(pc.binary_join_element_wise(_SOME_DAY, column, ""), kind.unit)
         times, bad = _cast_some(texts, pa.timestamp(kind.unit))
         return times.cast(kind), bad
     if pa.types.is_floating(kind):
-        return _as_floats(column, kind)
+        return _as_floats(column, kind, *_cast_some(column, kind))
     try:
         return column.cast(kind), None
     except pa.ArrowInvalid:
@@ -88,9 +100,13 @@ def _cast(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array | Non
         return _cast_some(_as_whole(column) if pa.types.is_integer(kind) else column, kind)
 
 
-def _as_floats(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array | None]:
-    """Read floats; a whole number that would be rounded is unreadable, and so is a number that would be infinite."""
-    values, bad = _cast_some(column, kind)
+def _as_floats(
+    column: pa.Array, kind: pa.DataType, values: pa.Array, bad: pa.Array | None
+) -> tuple[pa.Array, pa.Array | None]:
+    """Return the floats that were read.
+
+    A whole number that would be rounded is unreadable, and so is a number that would be infinite.
+    """
     wide = values.cast(pa.float32()) if pa.types.is_float16(kind) else values
     exact, ends = 2 ** _MANTISSA[kind.bit_width], pc.min_max(wide).as_py()
     if ends["min"] is None or max(-ends["min"], ends["max"]) < exact:

@@ -248,15 +248,20 @@ def _may_have_zeros(cells: pa.Array) -> bool:
     """Tell whether a cell may have another sign than digits and a minus, or begin with a zero and go on."""
     _, ends, data = cells.buffers()
     offsets = np.frombuffer(ends, np.int32)[cells.offset : cells.offset + len(cells) + 1]
-    starts = offsets[:-1][np.diff(offsets) > 1]
-    if not len(starts):
+    if not len(cells) or offsets[0] == offsets[-1]:
         return False
-    signs = np.frombuffer(data, np.uint8)
-    region = signs[offsets[0] : offsets[-1]]
-    if ((region > 57) | ((region < 48) & (region != 45))).any():
+    region = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
+    low = region.min()
+    if region.max() > 57 or low < 45 or (low < 48 and ((region == 46) | (region == 47)).any()):
         return True
-    first, second = signs[starts], signs[starts + 1]
-    return bool(((first == 48) | ((first == 45) & (second == 48))).any())
+    starts = offsets[:-1] - offsets[0]
+    first = region.take(starts, mode="clip")
+    few = np.flatnonzero(first <= 48)  # cells with a zero or a minus in front
+    if not len(few):
+        return False
+    begins = starts[few] + (first[few] == 45)
+    zeros = (region.take(begins, mode="clip") == 48) & (np.diff(offsets)[few] > 1)
+    return bool(zeros.any())
 
 
 def _too_long(rows: CsvRows, data: bytes, names: list[str]) -> pa.RecordBatch:

@@ -42,7 +42,9 @@ def seen(sink: Any) -> list[int]:
     return [ts for path in files for each in open_trace(path, SCHEMA).pages() for ts in each.times.tolist()]
 
 
-@pytest.mark.parametrize("kind", ["memory", "parquet", "jsonl", "csv", "arrow", "msgpack"])
+@pytest.mark.parametrize(
+    "kind", ["memory", "parquet", "jsonl", "csv", "arrow", "msgpack", "jsonl.gz", "csv.zst"]
+)
 def test_an_epoch_is_seen_once_it_is_committed(tmp_path: Path, kind: str) -> None:
     def made() -> Any:
         return memory if kind == "memory" else PartFiles(tmp_path, kind)
