@@ -65,6 +65,8 @@ CALLS = [
     "run g.py a.csv --out hard.csv",
     "run g.py --source folder:in --sink csv:in",
     "run g.py --source folder:in --sink csv:also",
+    *(f"run g.py --source tail:a.csv?format=csv --sink file:{one}" for one in ONES),
+    "run g.py --source folder:in --sink print: --dead-letters file:in/b.csv",
     "run g.py --source folder:in --sink csv:in/deeper",
     "run g.py --source folder:in --sink print: --dead-letters csv:in",
     "run g.py --source folder:in --sink csv:state --checkpoint state",

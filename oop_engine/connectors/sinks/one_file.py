@@ -35,7 +35,7 @@ class OneFile(LiveSink):
     failures = (OSError,)
 
     def __init__(self, path: str | Path, format: str | None = None) -> None:
-        self.path = Path(path)
+        self.path = self.writes = Path(path)
         self._format = format or self.path.suffix.removeprefix(".")
         if self._format not in _FORMATS:
             msg = f"{self._place}: format must be one of {', '.join(_FORMATS)}; got {self._format!r}"
