@@ -8,6 +8,7 @@ So it is given links to the files, and cells, both with numbers for names.
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING
 from oop_engine.core.errors import UsageError
 from oop_engine.pipeline.declaration import Declaration
 from oop_engine.pipeline.inputs import FileLayout, Input
+from oop_engine.traces.compressed import opened
+from oop_engine.traces.csv_format import CsvFormat, high_texts
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -27,6 +30,7 @@ FILE, BLOCK, ROW, MISFIT = "_file", "_block", "_row", "_misfit"
 """Columns that go along: the number of the file, where in it the row stood, and a row without cells, as it stood."""
 
 _DIGITS = 9
+_COPIED = 1 << 20
 LINK = re.compile(rf"(?:file:)?/\S*/inputs/(\d{{{_DIGITS}}})(?:\.\w+)?")
 """How Spark writes a file that went in; the group is its number."""
 
@@ -75,7 +79,12 @@ def _linked(files: Iterable[Input], links: Path) -> list[str]:
         suffix = file.path.suffix  # from it Spark knows the compression
         link = links / f"{file.number:0{_DIGITS}d}{suffix if _SUFFIX.fullmatch(suffix) else ''}"
         link.unlink(missing_ok=True)
-        link.symlink_to(file.path)
+        if suffix.lower() == ".zst":  # Spark has no codec of it unless Hadoop's native library is installed
+            link = link.with_suffix(".unpacked")
+            with opened(file.path) as packed, link.open("wb") as whole:
+                shutil.copyfileobj(packed, whole, _COPIED)
+        else:
+            link.symlink_to(file.path)
         found.append(escaped(link))
     return found
 
@@ -92,26 +101,35 @@ def _typed(spark: SparkSession, layout: FileLayout, paths: list[str]) -> DataFra
 def _lines(spark: SparkSession, declaration: Declaration, layout: FileLayout, paths: list[str]) -> DataFrame:
     from pyspark.sql import functions as F
 
-    line = (
+    form, quote = declaration.csv, declaration.csv.quote or "\0"
+    high = high_texts(form.encoding or "utf-8")
+    reader = (
         spark.read.schema(_texts(["value", MISFIT]))
         .option("columnNameOfCorruptRecord", MISFIT)
         .option("sep", "\x01")
         .option("quote", "")
-        .option("header", declaration.header)
+        .option("header", bool(form.header))
         .option("columnPruning", False)  # else nobody counts the cells
-        .csv(paths)
+        .option("encoding", "ISO-8859-1" if high else "UTF-8")
     )
+    line = (reader.option("comment", form.comment) if form.comment else reader).csv(paths)
     raw = F.coalesce(F.col(MISFIT), F.col("value"))
+    if high:
+        raw = F.translate(raw, bytes(range(128, 256)).decode("latin-1"), high)
+    text = F.regexp_replace(raw, _null_words(form), "$1$2") if form.nulls else raw
     names = [cell_of(layout, name) for name in layout.names]
     schema = ", ".join(f"{name} STRING" for name in [*names, MISFIT])
-    options = {"sep": declaration.delimiter, "escape": '"', "columnNameOfCorruptRecord": MISFIT}
+    signs = {"sep": form.delimiter or ",", "quote": form.quote, "escape": form.quote}
+    options = signs | {"columnNameOfCorruptRecord": MISFIT}
     read = line.select(
         raw.alias("_line"),
-        F.from_csv(raw, schema, options).alias("_cells"),
+        F.from_csv(text, schema, options).alias("_cells"),
         *_stood(line, F.monotonically_increasing_id()),
     )
     # Spark closes a quote that is open at the end of a line: the first piece of a cell with line breaks.
-    whole = ~F.contains(F.col("_line"), F.lit('"')) | F.col("_line").rlike(_row_of(declaration.delimiter))
+    whole = ~F.contains(F.col("_line"), F.lit(quote)) | (
+        F.col("_line").rlike(_row_of(form)) if form.quote else F.lit(False)
+    )
     fits = F.col("_cells")[MISFIT].isNull() & whole
     return read.select(
         *(F.when(fits, F.col("_cells")[name]).alias(name) for name in names),
@@ -122,11 +140,28 @@ def _lines(spark: SparkSession, declaration: Declaration, layout: FileLayout, pa
     )
 
 
-def _row_of(delimiter: str) -> str:
+def _row_of(form: CsvFormat) -> str:
     """Return a pattern of lines in which each quote that opens a cell closes it."""
-    sign = re.escape(delimiter)
-    cell = f'(?:"(?:[^"]++|"")*+"|(?!")[^{sign}]*+)'
-    return f"^{cell}(?:{sign}{cell})*+$"
+    sign, q = (_in_class(each) for each in (form.delimiter or ",", form.quote))
+    cell = f"(?:{_quoted(form)}|(?![{q}])[^{sign}]*+)"
+    return f"^{cell}(?:[{sign}]{cell})*+$"
+
+
+def _null_words(form: CsvFormat) -> str:
+    """Return a pattern of cells that are a word for null, without quotes; group 2 is a cell in quotes."""
+    sign, words = _in_class(form.delimiter or ","), "|".join(re.escape(word) for word in form.nulls)
+    quoted = _quoted(form) if form.quote else "(?!)"
+    return f"(^|[{sign}])(?:({quoted})|(?:{words})(?=[{sign}]|$))"
+
+
+def _quoted(form: CsvFormat) -> str:
+    q = _in_class(form.quote)
+    return f"[{q}](?:[^{q}]++|[{q}][{q}])*+[{q}]"
+
+
+def _in_class(sign: str) -> str:
+    """Return an ASCII character as it stands in a class of a pattern."""
+    return f"\\x{ord(sign):02x}"
 
 
 def _objects(spark: SparkSession, layout: FileLayout, paths: list[str]) -> DataFrame:

@@ -1,10 +1,11 @@
+# Long: a declaration, how it is read and all that is checked of it before anything starts, in one place.
 """Declaration: the user's description of raw events, in a TOML file; everything is checked before anything starts.
 
     [columns]    the columns of the files, and their types
     [computed]   further columns, as expressions over those above (``expression``)
     [refuse]     which rows are no events: reason = condition, an expression
     [stream]     which column is the time, the arrival, the source, the group, and which columns are kept
-    [csv]        how the cells of a line are separated
+    [csv]        how CSV files are written: the options of ``CsvFormat``
     [run]        the file of the graph, a policy, how results are divided
 
 A Python file may have the same: ``DECLARATION = {"columns": {...}, "stream": {...}}``.
@@ -16,7 +17,7 @@ import re
 import tomllib
 import zoneinfo
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NoReturn
@@ -25,6 +26,7 @@ from oop_engine.core.errors import UsageError
 from oop_engine.core.units import TIME_UNITS
 from oop_engine.pipeline.expression import checked, did_you_mean
 from oop_engine.system.python_file import load_file
+from oop_engine.traces.csv_format import CsvFormat, high_texts
 
 __all__ = ["FORMATS", "SPARK_TYPES", "Column", "Declaration", "load_declaration"]
 
@@ -35,14 +37,15 @@ SPARK_TYPES = {
 }  # fmt: skip
 """The types that a column can be declared as, and their names in Spark."""
 
+_USUAL = CsvFormat(delimiter=",", header=True)
 _INTEGERS = ("int8", "int16", "int32", "int64")
 _INSTANTS = ("s", "ms", "us")  # Spark keeps microseconds
 _NAME = re.compile(r"[A-Za-z]\w*")
-_NO_DELIMITERS = '"\\\0\r\n'
+_LISTS = ("dates", "nulls", "names")
 _KEYS = {
     "": ("name", "format", "columns", "computed", "refuse", "stream", "csv", "run"),
     "stream": ("time", "unit", "arrival", "source", "by", "keep"),
-    "csv": ("delimiter", "header"),
+    "csv": tuple(option.name for option in fields(CsvFormat)),
     "run": ("graph", "policy", "partition"),
     "columns": ("type", "format", "zone", "required"),
 }
@@ -78,8 +81,7 @@ class Declaration:
     keep: tuple[str, ...] = ()
     computed: Mapping[str, str] = field(default_factory=dict)
     refuse: Mapping[str, str] = field(default_factory=dict)
-    delimiter: str = ","
-    header: bool = True
+    csv: CsvFormat = _USUAL
     graph: str = ""
     policy: str = ""
     partition: str = ""
@@ -111,7 +113,8 @@ class Declaration:
         """Return the settings that decide how rows are read, as plain values."""
         shown = {name: vars(column) for name, column in self.columns.items()}
         rest = {k: v for k, v in vars(self).items() if k not in ("path", "graph", "policy", "partition")}
-        return rest | {"columns": shown, "computed": dict(self.computed), "refuse": dict(self.refuse)}
+        tables = {"columns": shown, "computed": dict(self.computed), "refuse": dict(self.refuse)}
+        return rest | tables | {"csv": vars(self.csv)}
 
 
 def load_declaration(path: str | Path) -> Declaration:
@@ -159,7 +162,8 @@ class _Reading:
         for name in ("stream", "csv", "run"):
             self._known(name, tables[name])
         stream, csv, run = tables["stream"], tables["csv"], tables["run"]
-        columns = {name: self._column(name, value) for name, value in tables["columns"].items()}
+        form = self._csv(csv)
+        columns = {name: self._column(name, value, form.zone) for name, value in tables["columns"].items()}
         computed = {name: self._text(tables["computed"], name, "computed") for name in tables["computed"]}
         if "time" not in stream:
             self._wrong('[stream] must name the time: time = "..."')
@@ -176,20 +180,30 @@ class _Reading:
             keep=self._texts(stream, "keep") or (*columns, *computed),
             computed=computed,
             refuse={name: self._text(tables["refuse"], name, "refuse") for name in tables["refuse"]},
-            delimiter=self._text(csv, "delimiter", "csv", default=","),
-            header=self._truth(csv, "header", True),
+            csv=form,
             graph=self._text(run, "graph", "run", default=""),
             policy=self._text(run, "policy", "run", default=""),
             partition=self._text(run, "partition", "run", default=""),
         )
 
-    def _column(self, name: str, given: Any) -> Column:
+    def _csv(self, given: dict[str, Any]) -> CsvFormat:
+        texts = {key: self._text(given, key, "csv") for key in given if key not in (*_LISTS, "header")}
+        lists = {key: self._texts(given, key, "csv", "a text or texts") for key in _LISTS if key in given}
+        usual = {"delimiter": ";" if given.get("decimal") == "," else ","}
+        try:
+            return CsvFormat(**(usual | texts | lists), header=self._truth(given, "header", True))  # type: ignore[arg-type]
+        except UsageError as error:
+            self._wrong(f"[csv] {str(error).removeprefix('CsvFormat: ')}")
+
+    def _column(self, name: str, given: Any, zone: str) -> Column:
         if isinstance(given, str):
-            return Column(given)
+            given = {"type": given}
         if not isinstance(given, dict) or "type" not in given:
             self._wrong(f"column {name!r} must be a type or {{type = ..., zone = ...}}; got {given!r}")
         self._known("columns", given, f"column {name!r}")
         texts = {key: self._text(given, key, f"columns.{name}") for key in given if key != "required"}
+        if zone and texts["type"] == "timestamp":
+            texts.setdefault("zone", zone)
         return Column(**texts, required=self._truth(given, "required", False))
 
     def _known(self, table: str, found: dict[str, Any], what: str = "") -> None:
@@ -212,11 +226,13 @@ class _Reading:
             self._wrong(f"{f'[{table}] ' if table else ''}{key} must be a text; got {value!r}")
         return value
 
-    def _texts(self, found: dict[str, Any], key: str) -> tuple[str, ...]:
+    def _texts(
+        self, found: dict[str, Any], key: str, table: str = "stream", must: str = "names of columns"
+    ) -> tuple[str, ...]:
         value = found.get(key, [])
         value = [value] if isinstance(value, str) else value
         if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-            self._wrong(f"[stream] {key} must be names of columns; got {value!r}")
+            self._wrong(f"[{table}] {key} must be {must}; got {value!r}")
         return tuple(value)
 
     def _truth(self, found: dict[str, Any], key: str, default: bool) -> bool:
@@ -265,11 +281,27 @@ def _wrongs(spec: Declaration) -> Iterable[str]:
     for table in ("computed", "refuse"):
         for name in getattr(spec, table):
             spec.expression(table, name)
-    if len(spec.delimiter) != 1 or spec.delimiter in _NO_DELIMITERS:
-        yield f"[csv] delimiter must be one character that stands in no cell; got {spec.delimiter!r}"
+    yield from _wrong_csv(spec)
     if not re.fullmatch(r"[\w-]{1,60}", spec.name):
         yield f"name is made of letters, digits, '_' and '-', 60 at most; got {spec.name!r}"
     yield from _wrong_unit(spec)
+
+
+def _wrong_csv(spec: Declaration) -> Iterable[str]:
+    """Yield what Spark, which reads CSV by lines, cannot read as our traces do."""
+    if spec.format != "csv" and spec.csv != _USUAL:
+        yield f"[csv] is for CSV files; got format {spec.format!r}: leave it out"
+    for name in ("delimiter", "quote", "comment"):
+        if getattr(spec.csv, name) == "\\":
+            yield f"[csv] {name} must be another character than a backslash, which Spark takes for an escape"
+    encoding = spec.csv.encoding or "utf-8"
+    if high_texts(encoding) is None:
+        yield (
+            f"[csv] encoding must be UTF-8, or of one byte a character, where Spark reads by lines; got {encoding!r}: "
+            "convert the files to UTF-8 (iconv)"
+        )
+    if spec.csv.names and (missing := set(spec.columns) - {*spec.csv.names}):
+        yield f"[csv] names must have all columns under [columns]; {min(missing)!r} is missing"
 
 
 def _wrong_column(name: str, column: Column) -> Iterable[str]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-import zlib
+import codecs
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +13,9 @@ import pyarrow.parquet as pq
 from oop_engine.core.errors import TraceError, UsageError
 from oop_engine.core.values.kinds import converts
 from oop_engine.pipeline.declaration import Column, Declaration
+from oop_engine.traces.compressed import CODECS, opened
+from oop_engine.traces.csv_format import CsvFormat
+from oop_engine.traces.formats.csv_rows import CsvRows
 
 __all__ = ["ARROW_TYPES", "FileLayout", "Input", "find_inputs", "layouts"]
 
@@ -23,9 +24,9 @@ _SUFFIXES = {
     "json": (".json", ".jsonl", ".ndjson"),
     "parquet": (".parquet", ".pq"),
 }
-_COMPRESSED = ".gz"
 _LONGEST_HEADER = 1 << 20
 _SHOWN = 20
+_LONGEST_SHOWN = 80
 
 ARROW_TYPES = {
     "int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64(), "float32": pa.float32(),
@@ -77,7 +78,8 @@ def find_inputs(paths: Sequence[Path], format: str) -> list[Input]:
 
 
 def _in_folder(folder: Path, format: str) -> list[Path]:
-    suffixes = (*_SUFFIXES[format], *(s + _COMPRESSED for s in _SUFFIXES[format] if format != "parquet"))
+    packed = [s + codec for s in _SUFFIXES[format] for codec in CODECS if format != "parquet"]
+    suffixes = (*_SUFFIXES[format], *packed)
     found = sorted(
         p
         for p in folder.iterdir()
@@ -117,22 +119,38 @@ def _columns(declaration: Declaration, path: Path) -> tuple[tuple[str, ...], tup
         _check_names(f"{path}: its columns must have names", fields.names)
         return tuple(fields.names), tuple(fields.types)
     names = tuple(declaration.columns)
-    if declaration.format == "csv" and declaration.header:
-        names = _header(path, declaration.delimiter)
+    if declaration.format == "csv" and declaration.csv.header:
+        names = _header(path, declaration.csv)
+    elif declaration.csv.names:
+        names = tuple(declaration.csv.names)
+        _check_names(f"{declaration.path}: [csv] names must be names of columns", names)
     return names, (pa.string(),) * len(names)
 
 
-def _header(path: Path, delimiter: str) -> tuple[str, ...]:
-    opened = gzip.open if path.suffix == _COMPRESSED else open
+def _header(path: Path, format: CsvFormat) -> tuple[str, ...]:
+    encoding = format.encoding or "utf-8"
     try:
-        with opened(path, "rb") as file:
-            line = file.readline(_LONGEST_HEADER).decode("utf-8-sig")
-        names = next(csv.reader([line], delimiter=delimiter), [])
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
-        msg = f"{path}: its first line must be the names of the columns ({error})"
+        with opened(path) as file:
+            head = file.read(_LONGEST_HEADER).removeprefix(codecs.BOM_UTF8)
+        end = head.rfind(b"\n") + 1 or len(head)
+        cells, text, _ = CsvRows(format, [""], spans=False).header(_as_utf8(head[:end], encoding))
+        if cells is None:
+            msg = f"got {text[:_LONGEST_SHOWN]!r}" if text else "empty"
+            raise ValueError(msg)
+        names = [cell.decode() for cell in cells]
+    except (OSError, ValueError) as error:
+        msg = f"{path}: its first line must be names of columns ({error})"
         raise TraceError(msg) from error
     _check_names(f"{path}: its first line must be names of columns", names)
     return tuple(names)
+
+
+def _as_utf8(head: bytes, encoding: str) -> bytes:
+    return (
+        head
+        if codecs.lookup(encoding).name.startswith("utf-8")
+        else head.decode(encoding, "replace").encode()
+    )
 
 
 def _check_names(what: str, names: Sequence[str]) -> None:

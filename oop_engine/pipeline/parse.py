@@ -6,6 +6,7 @@ guessed, and the row goes to quarantine as it was.  The words for null are those
 
 from __future__ import annotations
 
+import re
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,6 +17,8 @@ from oop_engine.core.errors import UsageError
 from oop_engine.pipeline.cells import BLOCK, FILE, MISFIT, ROW, cell_of, cells
 from oop_engine.pipeline.declaration import SPARK_TYPES, Column, Declaration
 from oop_engine.pipeline.inputs import FileLayout
+from oop_engine.traces.csv_format import CsvFormat
+from oop_engine.traces.formats.csv_cells import MISREAD, MONTHS, date_pattern, number_pattern
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -32,6 +35,10 @@ SOURCE_PARTS = "\x1f"
 _BAD = "_bad_"
 _OFFSET = r"[ T][0-9]{2}.*(Z|[+-][0-9]{2}(:?[0-9]{2})?)\s*$"
 _SPELLED = r"""[\x01-\x1f\x7f"#%'*/:=?\\{\[\]^]"""
+_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+_LONGEST_US = len("2026-03-01T10:00:00.123456")
+_NOT_US = r"\.[0-9]{6}0*[1-9]"
+_OF_JAVA = r"(?i)x|[0-9.][df]$"  # 1.5f, 0x1p3
 _LONGEST_NAME = 200  # of 255 bytes, with room for a prefix
 _ROUND = {"s": 1_000_000, "ms": 1_000}  # microseconds in a unit
 
@@ -56,7 +63,7 @@ def _typed(rows: DataFrame, declaration: Declaration, layout: FileLayout) -> Dat
     for name, column in declaration.columns.items():
         kind = layout.types[layout.names.index(name)]
         at = cell_of(layout, name)
-        value, bad = _read(F.col(at), rows.schema[at].dataType, kind, column)
+        value, bad = _read(F.col(at), rows.schema[at].dataType, kind, column, declaration.csv)
         typed += [value.alias(name), bad.alias(f"{_BAD}{name}")]
     values = F.struct(*(F.col(cell_of(layout, name)).alias(name) for name in layout.names))
     raw = F.coalesce(F.col(MISFIT), F.to_json(values, {"ignoreNullFields": "false"}))
@@ -64,7 +71,7 @@ def _typed(rows: DataFrame, declaration: Declaration, layout: FileLayout) -> Dat
 
 
 def _read(
-    cell: SparkColumn, kind: Any, found: pa.DataType, column: Column
+    cell: SparkColumn, kind: Any, found: pa.DataType, column: Column, form: CsvFormat
 ) -> tuple[SparkColumn, SparkColumn]:
     """Return a cell as its declared type, and whether it is there and cannot be read.
 
@@ -83,8 +90,56 @@ def _read(
         return cell, F.contains(cell, F.lit("\ufffd")) | ~F.is_valid_utf8(cell)
     trimmed = F.trim(cell)
     text = F.when(~trimmed.isin(*NULL_WORDS), trimmed)
-    value = _instant(text, column) if column.type == "timestamp" else text.try_cast(SPARK_TYPES[column.type])
-    return value, text.isNotNull() & value.isNull()
+    return (value := _value(text, column, form)), text.isNotNull() & value.isNull()
+
+
+def _value(text: SparkColumn, column: Column, form: CsvFormat) -> SparkColumn:
+    """Return a text as its declared type; null where it cannot be read."""
+    from pyspark.sql import functions as F
+
+    if column.type in ("timestamp", "date32") and not column.format:
+        text = F.coalesce(*(_iso_date(text, each) for each in form.date_forms), text)
+    if column.type == "timestamp":
+        return _instant(text, column)
+    if column.type == "date32":  # Spark reads '2013' as a day, and cuts the time off
+        return F.when(text.rlike(_DATE), text.try_cast("date"))
+    if column.type != "bool" and (form.thousands or form.decimal == ","):
+        plain = F.regexp_replace(text, re.escape(form.thousands), F.lit("")) if form.thousands else text
+        plain = F.regexp_replace(plain, ",", F.lit(".")) if form.decimal == "," else plain
+        text = F.when(text.rlike(number_pattern(form)), plain).when(~text.rlike(MISREAD), text)
+    if column.type in ("float32", "float64"):
+        text = F.when(~text.rlike(_OF_JAVA), text)
+    return text.try_cast(SPARK_TYPES[column.type])
+
+
+def _iso_date(text: SparkColumn, form: str) -> SparkColumn:
+    """Return a text of the form of a date as ISO 8601, null for another; see ``csv_cells.dates_of``."""
+    from pyspark.sql import functions as F
+
+    groups = re.findall(r"\?P<(\w)>", date_pattern(form))
+    pattern = date_pattern(form).replace("(?P<", "(?<").replace("{1,9}", "{1,6}")  # Spark keeps microseconds
+
+    def part(name: str) -> SparkColumn:
+        if name not in groups:
+            return F.lit("00")
+        found = F.regexp_extract(text, pattern, groups.index(name) + 1)
+        return F.lpad(found, 2, "0") if name in "dmH" else found
+
+    month, hour = part("m"), part("H")
+    if "b" in groups:
+        names = F.array(*(F.lit(name) for name in MONTHS))
+        month = F.lpad(F.array_position(names, F.lower(part("b"))).cast("string"), 2, "0")
+    if "p" in groups:
+        hour = F.when(hour == "12", F.lit("00")).otherwise(hour)
+        after_noon = F.when(F.lower(part("p")) == "pm", 12).otherwise(0)
+        hour = F.lpad((hour.try_cast("int") + after_noon).cast("string"), 2, "0")
+    date = F.concat_ws("-", part("Y"), month, part("d"))
+    if "H" in groups:
+        pieces = [date, F.lit(" "), F.concat_ws(":", hour, part("M"), part("S"))]
+        if "f" in groups:
+            pieces += [F.lit("."), part("f")]
+        date = F.concat(*pieces, *([part("z")] if "z" in groups else []))
+    return F.when(text.rlike(pattern), date)
 
 
 def _instant(text: SparkColumn, column: Column) -> SparkColumn:
@@ -94,7 +149,8 @@ def _instant(text: SparkColumn, column: Column) -> SparkColumn:
         local = F.try_to_timestamp(text, F.lit(column.format))
         return local if column.zone == "UTC" else _in_zone(local, column.zone)
     # Spark reads '12:30' as of today, and '2013' as a year.
-    found = F.when(F.substring(text, 5, 1) == "-", text.try_cast("timestamp"))
+    whole = (F.length(text) <= _LONGEST_US) | ~text.rlike(_NOT_US)
+    found = F.when((F.substring(text, 5, 1) == "-") & whole, text.try_cast("timestamp"))
     return (
         found
         if column.zone == "UTC"

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from oop_engine.core.errors import UsageError
 
-__all__ = ["CsvFormat"]
+__all__ = ["CsvFormat", "high_texts"]
 
 _OPTION = re.compile(r",(?=[a-z]+=)")
 _WORDS = {"tab": "\t", "\\t": "\t", "space": " ", "none": ""}
@@ -107,6 +107,18 @@ class CsvFormat:
             else:
                 found[name] = _WORDS.get(value, value)
         return cls(**found)
+
+
+def high_texts(encoding: str) -> str | None:
+    """Return the characters of the bytes 128 to 255 in an encoding; "": it is UTF-8, None: they are not one each."""
+    name = codecs.lookup(encoding).name
+    if name in ("utf-8", "utf-8-sig"):
+        return ""
+    whole = bytes(range(256)).decode(name, "replace")
+    one_by_one = "".join(bytes([each]).decode(name, "replace") for each in range(256))
+    known = name == "ascii" or whole.count("\ufffd") < 64
+    is_ascii = whole[:128] == bytes(range(128)).decode()
+    return whole[128:] if known and is_ascii and len(whole) == 256 and whole == one_by_one else None
 
 
 def _refuse(name: str, must_be: str, got: object) -> NoReturn:

@@ -15,14 +15,17 @@ import pyarrow.compute as pc
 from oop_engine.core.values.arrays import converted
 from oop_engine.traces.csv_format import CsvFormat
 
-__all__ = ["canonical", "dates_of", "matches"]
+__all__ = ["MISREAD", "MONTHS", "canonical", "date_pattern", "dates_of", "matches", "number_pattern"]
 
 _PATTERN = {
     "d": r"(?P<d>[0-9]{1,2})", "m": r"(?P<m>[0-9]{1,2})", "Y": r"(?P<Y>[0-9]{4})", "H": r"(?P<H>[0-9]{1,2})",
     "I": r"(?P<H>1[0-2]|0?[1-9])", "M": r"(?P<M>[0-9]{2})", "S": r"(?P<S>[0-9]{2})", "f": r"(?P<f>[0-9]{1,9})",
     "z": r"(?P<z>Z|[+-][0-9]{2}(?::?[0-9]{2})?)", "p": r"(?P<p>[AaPp][Mm])", "b": r"(?P<b>[A-Za-z]{3})",
 }  # fmt: skip
-_MONTHS = pa.array(["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"])
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+"""Names of months in dates (``%b``)."""
+MISREAD = r"[0-9][.,'_][0-9]"
+"""Cells that are no number of a format, and would be read as another."""
 _LOCAL = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9:.]+)?$"
 
 
@@ -53,28 +56,34 @@ def _texts(cells: pa.Array) -> pa.Array:
 
 
 def _numbers(texts: pa.Array, format: CsvFormat) -> pa.Array:
-    point, group = re.escape(format.decimal or "."), re.escape(format.thousands)
-    whole = rf"(?:[0-9]{{1,3}}(?:{group}[0-9]{{3}})+|[0-9]+)" if group else "[0-9]+"
-    number = rf"^\s*[+-]?(?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?\s*$"
-    good = pc.match_substring_regex(texts, number)
-    plain = pc.replace_substring(texts, format.thousands, "") if group else texts
+    good = pc.match_substring_regex(texts, number_pattern(format))
+    plain = pc.replace_substring(texts, format.thousands, "") if format.thousands else texts
     plain = pc.replace_substring(plain, ",", ".") if format.decimal == "," else plain
     if pc.all(good).as_py() is not False:
         return plain
-    signs = f"decimal={format.decimal or '.'!r}" + (f", thousands={format.thousands!r}" if group else "")
-    misread = pc.and_(pc.invert(good), pc.match_substring_regex(texts, r"[0-9][.,'_][0-9]"))
+    signs = f"decimal={format.decimal or '.'!r}" + (
+        f", thousands={format.thousands!r}" if format.thousands else ""
+    )
+    misread = pc.and_(pc.invert(good), pc.match_substring_regex(texts, MISREAD))
     reason = pc.binary_join_element_wise(texts, f" ({signs})", "")
     return pc.if_else(good, plain, pc.if_else(misread, reason, texts))
 
 
+def number_pattern(format: CsvFormat) -> str:
+    """Return a pattern of the numbers of a format."""
+    point, group = re.escape(format.decimal or "."), re.escape(format.thousands)
+    whole = rf"(?:[0-9]{{1,3}}(?:{group}[0-9]{{3}})+|[0-9]+)" if group else "[0-9]+"
+    return rf"^\s*[+-]?(?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?\s*$"
+
+
 def matches(texts: pa.Array, form: str) -> pa.Array:
     """Tell which texts have the form of a date."""
-    return pc.match_substring_regex(texts, _pattern(form))
+    return pc.match_substring_regex(texts, date_pattern(form))
 
 
 def dates_of(texts: pa.Array, form: str) -> pa.Array:
     """Return texts of the form of a date as ISO 8601, others as they are."""
-    parts = pc.extract_regex(texts, _pattern(form))
+    parts = pc.extract_regex(texts, date_pattern(form))
     if parts.null_count == len(parts):
         return texts
     has = {f.name for f in parts.type}
@@ -97,14 +106,15 @@ def dates_of(texts: pa.Array, form: str) -> pa.Array:
     return pc.if_else(parts.is_valid(), written, texts)
 
 
-def _pattern(form: str) -> str:
+def date_pattern(form: str) -> str:
+    """Return a pattern of the dates of a form; groups have the names of directives (``H`` also for ``%I``)."""
     pieces = re.split("%(.)", form.strip())
     return rf"^\s*{''.join(_PATTERN[p] if i % 2 else re.escape(p) for i, p in enumerate(pieces))}\s*$"
 
 
 def _month(names: pa.Array) -> pa.Array:
     """Return the number of a month by its English name; ``00`` for none, which is no date."""
-    at = pc.add(pc.index_in(pc.utf8_lower(names), value_set=_MONTHS), 1).fill_null(0)
+    at = pc.add(pc.index_in(pc.utf8_lower(names), value_set=pa.array(MONTHS)), 1).fill_null(0)
     return pc.if_else(names.is_valid(), pc.utf8_lpad(at.cast(pa.string()), 2, "0"), None)
 
 

@@ -11,6 +11,7 @@ import pytest
 from oop_engine.core.errors import EngineError, TraceError, UsageError
 from oop_engine.pipeline.declaration import load_declaration
 from oop_engine.pipeline.inputs import find_inputs, layouts
+from oop_engine.traces.csv_format import CsvFormat, high_texts
 
 ROOT = Path(__file__).parents[3]
 
@@ -54,6 +55,39 @@ def test_what_is_said_is_read(tmp_path: Path) -> None:
     )
     assert said.stream == ("ts", "at", "link", "double")
     assert said.graph_file is None
+
+
+def test_csv_has_the_options_of_traces(tmp_path: Path) -> None:
+    text = (
+        GOOD
+        + '[csv]\ndecimal = ","\nnulls = "-"\ndates = ["%d.%m.%Y"]\nzone = "Asia/Tokyo"\n'
+        + '[columns.more]\ntype = "timestamp"'
+    )
+    said = load_declaration(written(tmp_path, text))
+    assert said.csv == CsvFormat(
+        delimiter=";", decimal=",", nulls=("-",), dates=("%d.%m.%Y",), zone="Asia/Tokyo", header=True
+    )
+    assert (said.columns["more"].zone, said.columns["at"].zone) == ("Asia/Tokyo", "Europe/Berlin")
+    assert high_texts("cp1252")[:1] == "\u20ac"
+    assert high_texts("utf-8") == ""
+
+
+def test_a_header_is_found_as_in_traces(tmp_path: Path) -> None:
+    text = GOOD + '[csv]\nquote = "|"\ndelimiter = ";"\ncomment = "#"\nencoding = "latin-1"'
+    (tmp_path / "a.csv.zst").write_bytes(
+        pa.compress(
+            "# a comment\n\n|ts|;at;|li;n||k|;link;\xe9\n1;;;a;\n".encode("latin-1"), "zstd", asbytes=True
+        )
+    )
+    found = layouts(load_declaration(written(tmp_path, text)), find_inputs([tmp_path], "csv"))
+    assert found[0].names == ("ts", "at", "li;n|k", "link", "\xe9")
+    bare = GOOD + '[csv]\nheader = false\nnames = ["link", "x", "ts", "at"]'
+    assert layouts(load_declaration(written(tmp_path, bare)), found[0].files)[0].names == (
+        "link",
+        "x",
+        "ts",
+        "at",
+    )
 
 
 def test_a_python_file_says_the_same_and_may_hold_the_graph(tmp_path: Path) -> None:
@@ -100,7 +134,23 @@ def test_those_that_come_along_are_right(name: str) -> None:
         ("double =", "ts =", "'ts' is a column of the files already"),
         ("[columns]", 'format = "xml"\n[columns]', "format must be one of csv, json, parquet; got 'xml'"),
         ("[columns]", 'name = "a b"\n[columns]', "name is made of letters"),
-        ("[columns]", '[csv]\ndelimiter = "||"\n[columns]', "delimiter must be one character"),
+        ("[columns]", '[csv]\ndelimiter = "||"\n[columns]', "[csv] delimiter must be one ASCII character"),
+        (
+            "[columns]",
+            '[csv]\ndelimiter = "\\\\"\n[columns]',
+            "delimiter must be another character than a backslash",
+        ),
+        ("[columns]", '[csv]\nencoding = "utf-16"\n[columns]', "got 'utf-16': convert the files to UTF-8"),
+        ("[columns]", '[csv]\nencoding = "shift_jis"\n[columns]', "of one byte a character"),
+        ("[columns]", '[csv]\ndates = "%d.%m.%y"\n[columns]', "[csv] dates must have years of four digits"),
+        ("[columns]", '[csv]\nheader = false\nnames = ["ts"]\n[columns]', "names must have all columns"),
+        ("[columns]", "[csv]\nnulls = 3\n[columns]", "[csv] nulls must be a text or texts; got 3"),
+        ("[columns]", '[csv]\nquota = "|"\n[columns]', "[csv] has no 'quota'; did you mean 'quote'?"),
+        (
+            "[columns]",
+            'format = "json"\n[csv]\nquote = "|"\n[columns]',
+            "[csv] is for CSV files; got format 'json'",
+        ),
         ("[columns]", '[csv]\nheader = "yes"\n[columns]', "header must be true or false"),
         ("[refuse]", "[reject]", "has no 'reject'"),
     ],

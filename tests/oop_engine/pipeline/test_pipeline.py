@@ -162,6 +162,81 @@ def test_every_row_is_used_or_in_quarantine_with_its_reason(spark: SparkSession,
         ]
 
 
+WRITTEN = """
+[columns]
+ts = "timestamp"
+day = "date32"
+link = "string"
+n = "int64"
+share = "float64"
+[stream]
+time = "ts"
+source = "link"
+[csv]
+quote = "|"
+decimal = ","
+thousands = "."
+encoding = "cp1252"
+comment = "#"
+nulls = ["-", "k.A."]
+dates = ["%d.%m.%Y %H:%M:%S.%f", "%d.%m.%Y %H:%M", "%d.%m.%Y", "%d/%b/%Y:%I:%M:%S %p %z"]
+zone = "Europe/Berlin"
+header = false
+names = ["ts", "day", "link", "n", "share"]
+"""
+LINES = {  # a line, and the row, or why it is refused
+    "1.3.2026 10:00;1.3.2026;a;1.234;1,5": ("09:00:00", "2026-03-01", 1234, 1.5),
+    "01.03.2026 10:00:07.25;2026-03-02;a;-;1.234.567,25": ("09:00:07.250000", "2026-03-02", None, 1234567.25),
+    "01/Mar/2026:01:00:00 PM +0100;-;a;k.A.;-": ("12:00:00", None, None, None),
+    "01/mar/2026:12:00:00 am Z;-;a;12;,5": ("00:00:00", None, 12, 0.5),
+    "2026-03-01 10:00:00Z;;|a|;NA;1e3": ("10:00:00", None, None, 1000.0),
+    "01.03.2026 10:00;-;a;|-|;1": "n: cannot be read as int64",
+    "01.03.2026 10:00;-;a;1.23;1": "n: cannot be read as int64",
+    "01.03.2026 10:00;-;a;1;1.5": "share: cannot be read as float64",
+    "01.03.2026 10:00;-;a;1;15f": "share: cannot be read as float64",
+    "01.03.2026 10:00;2026;a;1;1": "day: cannot be read as date32",
+    "01.03.2026 10:00;01.03.2026 10:00;a;1;1": "day: cannot be read as date32",
+    "2026-03-01 10:00:00.1234567;-;a;1;1": "ts: cannot be read as timestamp",
+    "29.03.2026 02:30;-;a;1;1": "ts: cannot be read as timestamp",  # the clocks skip it
+    "01/Foo/2026:01:00:00 PM Z;-;a;1;1": "ts: cannot be read as timestamp",
+    "01.03.2026 10:00;-;|a;1;1": "too few or too many cells",
+    "01.03.2026 10:00;-;-;1;1": "link is null",
+    "# 01.03.2026 10:00;-;a;1;1": None,
+}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".csv.zst"])
+def test_csv_of_another_form(spark: SparkSession, tmp_path: Path, suffix: str) -> None:
+    lines = [*LINES, "01.03.2026 10:00;-;\u20ac|;|-|;|;1;1", "01.03.2026 10:00;-;|\u20ac;-;||-|;1;1"]
+    data = "\n".join([*lines, ""]).encode("cp1252")
+    codec = {".csv.gz": "gzip", ".csv.zst": "zstd"}.get(suffix)
+    with pa.output_stream(tmp_path / f"a{suffix}", compression=codec) as sink:
+        sink.write(data)
+    told = pipeline(spark, tmp_path, WRITTEN, tmp_path / f"a{suffix}", until="order")
+    refused = Counter(reason for reason in LINES.values() if isinstance(reason, str))
+    refused["too few or too many cells"] += 1
+    assert told["quarantined"] == dict(refused)
+    slices = open_segments(tmp_path / "out" / "traces")
+    found = [
+        row
+        for part in slices.values()
+        for page in part.pages(0, part.count())
+        for row in pa.Table.from_batches([page.batch]).to_pylist()
+    ]
+    assert sorted(row["link"] for row in found if row["link"] != "a") == ["\u20ac;-;|-"]
+    rows = [
+        (
+            f"{row['ts']:%H:%M:%S}" + (f".{row['ts'].microsecond:06}" if row["ts"].microsecond else ""),
+            row["day"] and str(row["day"]),
+            row["n"],
+            row["share"],
+        )
+        for row in found
+        if row["link"] == "a"
+    ]
+    assert rows == [row for row in LINES.values() if isinstance(row, tuple)]
+
+
 def test_json_lines_and_parquet(spark: SparkSession, tmp_path: Path) -> None:
     lines = [
         '{"ts": 1, "small": 2, "link": "a", "share": 0.5, "other": {"x": 1}}',
