@@ -150,6 +150,7 @@ def _kinds(variants: list[Variant]) -> dict[str, Operator]:
 
 
 def _show(variants: list[Variant], *, long: bool) -> None:
+    from oop_engine.core.graphs.lengths import doubtful_lengths
     from oop_engine.core.graphs.waiting import waiting
     from oop_engine.lab.report.answering import answering
 
@@ -162,7 +163,7 @@ def _show(variants: list[Variant], *, long: bool) -> None:
         if how := _how(variant.graph.plan()):
             click.echo("\nhow")
             click.echo("\n".join(f"  {name}  {why}" for name, why in how.items()))
-        for line in waiting(variant.graph.plan()).values():
+        for line in [*waiting(variant.graph.plan()).values(), *doubtful_lengths(variant.graph.plan())]:
             click.echo(f"\n{line}")
         if not long:
             click.echo()

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.graph import Graph, Stream
+from oop_engine.core.graphs.lengths import log_doubtful_lengths
 from oop_engine.core.graphs.statistics import Statistics
 from oop_engine.core.graphs.waiting import MissingPunctuation
 from oop_engine.core.page import Page
@@ -172,6 +173,7 @@ class _Replay:
         self._cut_every = None if per_s is None else max(1, int(_STEP_S * per_s))
         self.pace = None if per_s is None else ReplayPace(per_s)
         self.collector = Collector({node.name: plan.schema(node.inputs[0]) for node in plan.of_kind("sink")})
+        log_doubtful_lengths(plan)
         self._counted = RowCounter(on_tuples, MissingPunctuation(plan))
 
     def _units_per_s(self, speed: float) -> float:

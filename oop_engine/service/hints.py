@@ -1,4 +1,4 @@
-"""Hints, before a service starts: why results could never leave, and which data a crash would lose."""
+"""Hints, before a service starts: why results could never leave, lengths to doubt, and data that a crash would lose."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from collections.abc import Mapping
 from oop_engine.connectors.source import LiveSource
 from oop_engine.core.graphs.graph import Plan
 from oop_engine.core.graphs.leading import leading_to
+from oop_engine.core.graphs.lengths import doubtful_lengths
 from oop_engine.core.graphs.waiting import waiting
 
 __all__ = ["hints", "lost_in_a_crash"]
 
 
 def hints(plan: Plan) -> list[str]:
-    """Return a line for each source that has to carry punctuation, and for each whose silence would stop results.
+    """Return a line for each source that must carry punctuation, or must not fall silent, and each length to doubt.
 
     >>> from oop_engine import Graph
     >>> hints(Graph("empty").plan())
     Traceback (most recent call last):
     oop_engine.core.errors.GraphError: graph 'empty': there is no source
     """
-    return [*waiting(plan).values(), *_silent(plan)]
+    return [*waiting(plan).values(), *_silent(plan), *doubtful_lengths(plan)]
 
 
 def lost_in_a_crash(plan: Plan, sources: Mapping[str, LiveSource]) -> list[str]:
