@@ -288,7 +288,7 @@ def _wrongs(spec: Declaration) -> Iterable[str]:
 
 
 def _wrong_csv(spec: Declaration) -> Iterable[str]:
-    """Yield what Spark, which reads CSV by lines, cannot read as our traces do."""
+    """Yield the forms that Spark, which reads CSV by lines, cannot read as our traces do."""
     if spec.format != "csv" and spec.csv != _USUAL:
         yield f"[csv] is for CSV files; got format {spec.format!r}: leave it out"
     for name in ("delimiter", "quote", "comment"):

@@ -69,7 +69,7 @@ def _doubts(value: Any, schema: Schema) -> Iterator[str]:
     if {"range", "slide"} <= _lengths(type(value)) and value.range is not None:
         try:
             range_, slide = (schema.length(length, kind) for length in (value.range, value.slide))
-        except EngineError:  # of rows, or moments: another place refuses what is none
+        except EngineError:  # another place refuses it
             return
         if slide > range_ > 0:
             yield (

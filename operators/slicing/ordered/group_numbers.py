@@ -1,4 +1,4 @@
-"""Group numbers: what the ordered store keeps of each group beside its tuples and slices."""
+"""Group numbers: columns of the ordered store by group, beside its tuples and slices."""
 
 from __future__ import annotations
 
