@@ -57,16 +57,17 @@ def log_doubtful_lengths(plan: Plan) -> None:
 
 
 def _doubts(value: Any, schema: Schema) -> Iterator[str]:
+    of: Any = type(value)
     kind = type(value).__name__
     if pa.types.is_timestamp(schema.type_of(schema.progressing)):
-        for name in _lengths(type(value)):
+        for name in _lengths(of):
             length = getattr(value, name, None)
             if length.__class__ is int and length:
                 yield (
                     f"{kind}({name}={length}) is {lasting(length, schema.unit)}, in the unit of "
                     f"{schema.progressing!r}; write the unit with it, as in '{length} s'"
                 )
-    if {"range", "slide"} <= _lengths(type(value)) and value.range is not None:
+    if {"range", "slide"} <= _lengths(of) and value.range is not None:
         try:
             range_, slide = (schema.length(length, kind) for length in (value.range, value.slide))
         except EngineError:  # another place refuses it
@@ -80,7 +81,7 @@ def _doubts(value: Any, schema: Schema) -> Iterator[str]:
 
 
 @cache
-def _lengths(kind: type) -> frozenset[str]:
+def _lengths(kind: Any) -> frozenset[str]:
     """Return the parameters of a class that are lengths, by their annotations; a moment is none."""
     if not kind.__module__.startswith("oop_engine."):
         return frozenset()

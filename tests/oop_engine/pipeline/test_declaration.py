@@ -68,7 +68,7 @@ def test_csv_has_the_options_of_traces(tmp_path: Path) -> None:
         delimiter=";", decimal=",", nulls=("-",), dates=("%d.%m.%Y",), zone="Asia/Tokyo", header=True
     )
     assert (said.columns["more"].zone, said.columns["at"].zone) == ("Asia/Tokyo", "Europe/Berlin")
-    assert high_texts("cp1252")[:1] == "\u20ac"
+    assert (high_texts("cp1252") or "")[:1] == "\u20ac"
     assert high_texts("utf-8") == ""
 
 
