@@ -49,7 +49,8 @@ def column(case: Case, schema: Schema, name: str, rng: np.random.Generator) -> p
 
 def page(case: Case, schema: Schema, number: int, rng: np.random.Generator) -> Page:
     columns = {name: column(case, schema, name, rng) for name in schema.names if name != schema.progressing}
-    columns[schema.progressing] = pa.array(times(case, schema, number)).cast(pa.int64())
+    moments = pa.array(times(case, schema, number)).cast(pa.int64())
+    columns[schema.progressing] = moments.cast(schema.type_of(schema.progressing))
     return Page.of(schema, columns, np.arange(number * ROWS, (number + 1) * ROWS))
 
 

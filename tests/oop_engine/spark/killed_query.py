@@ -58,7 +58,7 @@ def pages(seed: int) -> Iterator[Page]:
         arrival = np.sort(rng.integers(10 * number, 10 * number + 10, ROWS))
         behind = rng.integers(0, DISORDER + 2, ROWS)
         columns = {"key": rng.integers(0, KEYS, ROWS), "n": rng.integers(0, 100, ROWS)}
-        yield Page.of(SCHEMA, {"ts": arrival - behind, **columns}, arrival)
+        yield Page.of(SCHEMA, {"ts": pa.array(arrival - behind, pa.timestamp("s")), **columns}, arrival)
 
 
 def feeds(place: Path) -> dict[str, Files | Iterator[Page]]:

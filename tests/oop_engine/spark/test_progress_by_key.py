@@ -50,7 +50,10 @@ def sliced() -> list[tuple[Page, GroupWise]]:
         starts = np.array([BASE + WINDOW * window_of(number, key) for key in keys.tolist()])
         key = rng.permutation(np.concatenate([keys, rng.choice(keys, KEYS), np.full(20, SLOW)]))
         ts = starts[key] + rng.integers(0, WINDOW, len(key))
-        page = Page.of(SCHEMA, {"ts": ts, "key": key, "amount": rng.integers(1, 100, len(key))})
+        page = Page.of(
+            SCHEMA,
+            {"ts": pa.array(ts, SCHEMA.type_of("ts")), "key": key, "amount": rng.integers(1, 100, len(key))},
+        )
         found.append((page, GroupWise.of({"key": keys}, (starts + WINDOW).tolist())))
     return found
 

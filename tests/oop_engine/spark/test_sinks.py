@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,6 +25,7 @@ from oop_engine.spark.io import parquet
 from oop_engine.spark.io.result_folder import ResultFolder
 from oop_engine.spark.io.sinks import BatchResults, Delta, ForeachBatch, Memory, Parquet, Sink
 from oop_engine.spark.io.to_sink import ToSink
+from oop_engine.testing.case import typed
 
 SCHEMA = Schema({"window_end": pa.timestamp("ms", "UTC"), "n": pa.int64()}, "window_end")
 DAY = 86_400_000
@@ -35,8 +37,13 @@ class Killed(BaseException):
     """Stands for the end of the process."""
 
 
+def page_of(schema: Schema, rows: dict[str, list[Any]]) -> Page:
+    """Return a page of columns, in which moments are integers of their unit."""
+    return Page.of(schema, {name: typed(values, schema.type_of(name)) for name, values in rows.items()})
+
+
 def numbers_of(values: list[int]) -> Page:
-    return Page.of(SCHEMA, {"window_end": [n * DAY // 4 for n in values], "n": values})
+    return page_of(SCHEMA, {"window_end": [n * DAY // 4 for n in values], "n": values})
 
 
 def work(sink: Sink, batch: int, partitions: Partitions) -> BatchResults:
@@ -386,7 +393,7 @@ def test_files_of_a_revision_stream_are_a_change_feed(tmp_path: Path, by_window:
     sink = Parquet(tmp_path, by_window, key=("k", "end"))
     sink.start({"out": VERSIONS}, "q")
     worker = cloudpickle.loads(cloudpickle.dumps(sink.worker()))
-    sink.commit(3, BatchResults(tuple(worker(3, 0, [("out", Page.of(VERSIONS, rows))]))))
+    sink.commit(3, BatchResults(tuple(worker(3, 0, [("out", page_of(VERSIONS, rows))]))))
     found = [row for path in tmp_path.rglob("*.parquet") for row in pq.ParquetFile(path).read().to_pylist()]
     assert list(found[0]) == ["end", "k", "n", "_change_type", "_commit_version", "_commit_timestamp"]
     kinds_of = {row["n"]: row["_change_type"] for row in found}
@@ -413,7 +420,7 @@ def test_by_key_a_delta_table_is_the_net_content_after_each_batch(tmp_path: Path
         for _ in range(2):  # a batch comes again
             sink = Delta(tmp_path, key=("end", "k"))
             sink.start({"out": VERSIONS}, "q")
-            page = Page.of(
+            page = page_of(
                 VERSIONS, {name: [row[i] for row in rows] for i, name in enumerate(VERSIONS.names)}
             )
             sink.commit(batch, BatchResults(tuple(sink.worker()(batch, 0, [("out", page)]))))
@@ -430,7 +437,7 @@ def test_by_key_rows_of_a_delta_table_are_replaced(tmp_path: Path) -> None:
     ):
         sink = Delta(tmp_path, key=("k",))
         sink.start({"out": plain}, "q")
-        sink.commit(batch, BatchResults(tuple(sink.worker()(batch, 0, [("out", Page.of(plain, rows))]))))
+        sink.commit(batch, BatchResults(tuple(sink.worker()(batch, 0, [("out", page_of(plain, rows))]))))
     found = DeltaTable(tmp_path / "out").to_pyarrow_table().select(["k", "n"]).to_pylist()
     assert sorted((row["k"], row["n"]) for row in found) == [("a", 3), ("b", 2)]
 
