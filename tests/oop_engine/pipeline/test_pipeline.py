@@ -50,10 +50,8 @@ share = "float64"
 time = "ts"
 unit = "ms"
 source = "link"
-
-[csv]
-delimiter = ";"
 """
+SEMICOLONS = '\n[csv]\ndelimiter = ";"\n'
 Cell = tuple[str, str | None]
 """How a cell is written, and why it is refused."""
 
@@ -128,7 +126,9 @@ def test_every_row_is_used_or_in_quarantine_with_its_reason(spark: SparkSession,
         text = "\n".join([";".join(CELLS), *lines, ""])
         (tmp_path / f"{number}.csv").write_bytes(text.encode(errors="surrogateescape"))
     files = [tmp_path / f"{number}.csv" for number in range(3)]
-    told = pipeline(spark, tmp_path, EVENTS.format(format="csv"), *files, until="order", slice_rows=100)
+    told = pipeline(
+        spark, tmp_path, EVENTS.format(format="csv") + SEMICOLONS, *files, until="order", slice_rows=100
+    )
     expected = Counter(reason for _, reason in said if reason)
     assert told["quarantined"] == dict(expected)
     assert told["in"]["rows"] == 900
@@ -273,7 +273,7 @@ def test_json_lines_and_parquet(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_an_expression_that_spark_refuses_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("ts;small;at;link;share\n1;0;;a;1\n")
-    text = EVENTS.format(format="csv")
+    text = EVENTS.format(format="csv") + SEMICOLONS
     with pytest.raises(UsageError, match=r"\[computed\] more: 'tz \+ 1'") as told:
         pipeline(spark, tmp_path, text + '[computed]\nmore = "tz + 1"', tmp_path / "a.csv", until="parse")
     assert "\n" not in str(told.value)
