@@ -57,8 +57,8 @@ class PartialAggregate(Operator):
     >>> [(_, page)] = first.on_page(0, Page.of(schema, {"ts": [12, 3, 14], "x": [1, 2, 4]}))
     >>> for row in page.to_pylist():
     ...     print(row)
-    {'pane_start': 10, 'state0_sum': 5, 'state1_count': 2}
-    {'pane_start': 0, 'state0_sum': 2, 'state1_count': 1}
+    {'pane_start': 10, 'state0_carried_0': 5, 'state0_carried_1': 0, 'state1_count': 2}
+    {'pane_start': 0, 'state0_carried_0': 2, 'state0_carried_1': 0, 'state1_count': 1}
     >>> list(first.on_punctuation(0, Linear(15)))
     [(0, Linear(below=10))]
     """

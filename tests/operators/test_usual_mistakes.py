@@ -34,6 +34,7 @@ from oop_engine.operators import (
     Tumbling,
     WindowAggregate,
 )
+from oop_engine.testing.case import typed
 
 SCHEMA = Schema(
     {"ts": pa.timestamp("ms"), "k": pa.string(), "v": pa.int64(), "x": pa.float64(), "on": pa.bool_()}, "ts"
@@ -186,8 +187,14 @@ def used(value: Any) -> None:
         stream = graph.add("node", of, *edges)
     for at, name in enumerate(of.outputs):
         graph.sink(f"sink-{at}", stream if len(of.outputs) == 1 else stream[name])
-    columns = {"ts": [1, 20], "k": ["a", "b"], "v": [1, 2], "x": [1.0, 2.0], "on": [True, False]}
-    columns |= {name: [1, 2] for name in schema.names if name not in columns}
+    columns: dict[str, Any] = {
+        "ts": pa.array([1, 20], pa.timestamp("ms")),
+        "k": ["a", "b"],
+        "v": [1, 2],
+        "x": [1.0, 2.0],
+        "on": [True, False],
+    }
+    columns |= {name: typed([1, 2], schema.type_of(name)) for name in schema.names if name not in columns}
     page = Page.of(schema, columns, arrival=[1, 20])
     replay(graph, {f"in{at}": page for at, _ in enumerate(of.inputs)})
 

@@ -291,7 +291,7 @@ class WindowStore:
         Of few groups the others are not looked at.  Only the punctuation of windows without a tuple needs ``lowest`` to
         be exact.
         """
-        few = not self.every and self.few(slots)
+        few = not self.every and _APART * slots.size < len(self.spans)
         (kernels.reopen_some if few else kernels.reopen)(self.spans, slots, low, self.partials.counts)
 
     def few(self, slots: Integers) -> bool:
