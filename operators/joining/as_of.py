@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.page import Page
 from oop_engine.core.progress import Progress
-from oop_engine.core.punctuation import NEVER, GroupWise, Linear, Punctuation, passed
+from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Linear, Punctuation, passed
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.values.arrow_data import no_rows
@@ -64,8 +64,18 @@ class AsOfState(JoinState):
         self._sides[1].purge(self.keep_right(self._next_left()))
         if asking is not None:
             self._purge_of_keys(asking)
+        self._sweep(FOREVER)
+
+    def purge_right(self, next_left: int) -> Iterator[pa.RecordBatch]:
+        """Drop the right tuples that no left tuple from ``next_left`` on can match; those before wait elsewhere."""
+        self._sides[1].purge(self.keep_right(next_left))
+        self._sweep(next_left)
+        return iter(())
+
+    def _sweep(self, waits: int) -> None:
+        """Drop unneeded right tuples once their number has doubled; no left tuple before ``waits`` waits elsewhere."""
         if self._sides[1].tuples > 2 * self._looked_at:
-            self._drop_unneeded()
+            self._drop_unneeded(waits)
             self._looked_at = max(self._sides[1].tuples, _FEW)
 
     def purge(self, side: int, keep_from: int) -> Iterator[pa.RecordBatch]:
@@ -226,7 +236,7 @@ class AsOfState(JoinState):
         if batch.num_rows and self.kind.alone[0]:
             yield self._output.alone(0, batch)
 
-    def _drop_unneeded(self) -> None:
+    def _drop_unneeded(self, waits: int) -> None:
         """Drop right tuples that are too long ago for all left tuples of their key, or that a later one replaces.
 
         O(n log n) of n right tuples; called when their number has doubled.
@@ -238,7 +248,7 @@ class AsOfState(JoinState):
             left, emitted = (self.bounds.of(port, of_keys) for port in (0, 1))
         else:
             left, emitted = (np.full(times.size, bound) for bound in self.bounds.linear)
-        next_left = np.minimum(left, self._sides[0].earliest(codes, emitted))
+        next_left = np.minimum(np.minimum(left, waits), self._sides[0].earliest(codes, emitted))
         gone = passed(times, self.bounds.rule.keep_from(1, next_left))
         known = np.flatnonzero((times <= next_left) & ~gone)
         order = known[np.lexsort((times[known], codes[known]))]

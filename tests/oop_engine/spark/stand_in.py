@@ -65,7 +65,11 @@ def pages(seed: int) -> Iterator[Page]:
     for number in range(SEGMENTS):
         arrival = np.sort(rng.integers(10 * number, 10 * number + 10, ROWS))
         columns = {"key": rng.integers(0, KEYS, ROWS), "n": rng.integers(0, 100, ROWS)}
-        yield Page.of(SCHEMA, {"ts": arrival - rng.integers(0, DISORDER, ROWS), **columns}, arrival)
+        yield Page.of(
+            SCHEMA,
+            {"ts": pa.array(arrival - rng.integers(0, DISORDER, ROWS), pa.timestamp("s")), **columns},
+            arrival,
+        )
 
 
 def add_segments(place: Path, start: int, stop: int) -> None:
