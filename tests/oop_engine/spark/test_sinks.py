@@ -37,7 +37,7 @@ class Killed(BaseException):
     """Stands for the end of the process."""
 
 
-def page_of(schema: Schema, rows: dict[str, list[Any]]) -> Page:
+def page_of(schema: Schema, rows: Any) -> Page:
     """Return a page of columns, in which moments are integers of their unit."""
     return Page.of(schema, {name: typed(values, schema.type_of(name)) for name, values in rows.items()})
 
