@@ -68,7 +68,7 @@ def pipeline(
     A step that is done is not done again: run the same command to go on after a failure.
 
     \b
-    The flights, from their CSV file to results by window:
+    The flights, from their CSV file to results by window, in a clone of the repository:
       oop-engine pipeline scenarios/pipelines/nyc_flights.toml flights.csv --out out/flights
     Only their disorder, and a policy for it:
       oop-engine pipeline events.toml logs/ --out out/logs --until policy

@@ -53,10 +53,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "also").symlink_to("in")
     (tmp_path / "events.toml").write_text(EVENTS)
     monkeypatch.chdir(tmp_path)
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    before = _contents(tmp_path)
     yield tmp_path
-    after = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    assert after == before
+    assert _contents(tmp_path) == before
+
+
+def _contents(folder: Path) -> dict[Path, bytes]:
+    """Return all files but those in which Python keeps what it has compiled."""
+    files = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return {path: path.read_bytes() for path in files}
 
 
 ONES = ("a.csv", "./a.csv", "in/../a.csv", "soft.csv", "hard.csv")
