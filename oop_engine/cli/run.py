@@ -87,6 +87,13 @@ __all__ = ["run"]
     help="This node has changed, or is gone: discard its state. Repeat for several; new nodes need no option.",
 )
 @click.option(
+    "--from",
+    "starts",
+    multiple=True,
+    metavar="[NAME=]earliest|latest|POSITION",
+    help="Read a source from here at this start, not from its position in the checkpoint. Repeat for several.",
+)
+@click.option(
     "--after-drain",
     is_flag=True,
     help="Go on behind a drain from the same positions, with operators that begin empty.",
@@ -110,6 +117,7 @@ def run(
     watch: bool,
     dead_letters: str | None,
     anew: tuple[str, ...],
+    starts: tuple[str, ...],
     after_drain: bool,
 ) -> int:
     """Run a graph of yours: over traces to their end, or live, until Ctrl-C or SIGTERM.
@@ -151,13 +159,24 @@ def run(
             every,
             dead_letters,
             anew,
+            starts,
             page,
             drain=drain,
             watch=watch,
             after_drain=after_drain,
             csv=csv,
         )
-    if sinks or checkpoint or drain or after_drain or dead_letters or anew or page is not None or watch:
+    if (
+        sinks
+        or checkpoint
+        or drain
+        or after_drain
+        or dead_letters
+        or anew
+        or starts
+        or page is not None
+        or watch
+    ):
         msg = "run: traces have an end, and no checkpoint: leave out the options of live sources, and give --out FILE"
         raise UsageError(msg)
     from oop_engine.cli.running.at_rest import at_rest
@@ -173,6 +192,7 @@ def _live(
     every: float,
     dead_letters: str | None,
     anew: tuple[str, ...],
+    starts: tuple[str, ...],
     page: int | None,
     *,
     drain: bool,
@@ -181,6 +201,7 @@ def _live(
     csv: CsvFormat | None,
 ) -> int:
     from oop_engine.cli.running.graph_of import graph_of, named_nodes
+    from oop_engine.cli.running.positions import positions_of
     from oop_engine.cli.running.watch import logged
     from oop_engine.connectors.by_name import sink_of, source_of
     from oop_engine.core.graphs.graph import Stream
@@ -208,6 +229,7 @@ def _live(
                 dead_letters=None if dead_letters is None else sink_of(dead_letters),
                 without_state_of=anew,
                 after_drain=after_drain,
+                start_from=positions_of(starts, list(named)),
                 page=page,
                 watch=show,
                 progress_every_s=None if watch else every_s,

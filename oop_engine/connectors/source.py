@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 from oop_engine.connectors.link import ServerLink
+from oop_engine.core.errors import UsageError
 from oop_engine.traces.csv_format import CsvFormat
 
-__all__ = ["Format", "LiveSource", "Position", "Unreadable"]
+__all__ = ["BEGIN_AGAIN", "Format", "LiveSource", "Position", "Unreadable"]
 
 Format: TypeAlias = str | CsvFormat
 """How data are read: the name of a ``MessageFormat``, or how CSV is written."""
@@ -27,6 +28,12 @@ Position: TypeAlias = Any
 Unreadable: TypeAlias = Callable[..., None]
 """Called with a reason, the record (or the first of several) as it came, text or bytes, and how many there are; and,
 where the source knows more than its last position, ``place``, a value of JSON that finds the record."""
+
+
+BEGIN_AGAIN = (
+    "go on with --from earliest, latest or a position (start_from=), or with another folder of checkpoints"
+)
+"""The way out of a position that its server does not have any more."""
 
 
 class LiveSource:
@@ -71,6 +78,17 @@ class LiveSource:
         again from the last position, after a while.
         """
         raise NotImplementedError
+
+    async def latest(self) -> Position:
+        """Return the position behind all data that there are now; ``read`` goes on from it.
+
+        None, if the source cannot be read again anyway.  Raises ``UsageError`` if it has no such position,
+        ``SetupError`` if its server is away.
+        """
+        if not self.replayable:
+            return None
+        msg = f"{type(self).__name__}: has no latest position: start it from earliest, or from a position"
+        raise UsageError(msg)
 
     async def acknowledge(self, position: Position) -> None:
         """Learn that all up to ``position`` is in a checkpoint, or, without one, in the sinks.  May be repeated."""

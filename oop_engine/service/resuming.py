@@ -6,9 +6,11 @@ refused unless they are named, since their state is discarded then.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, replace
+from typing import Any
 
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.fingerprint import described
@@ -22,9 +24,20 @@ from oop_engine.service.inlet import Inlet
 from oop_engine.service.outlets import DEAD
 from oop_engine.service.why import standing, windows_of
 
-__all__ = ["check_dead_letters", "check_states", "log_changes", "manifest_of", "restore"]
+__all__ = [
+    "check_dead_letters",
+    "check_start",
+    "check_states",
+    "log_changes",
+    "manifest_of",
+    "move_positions",
+    "positions_but",
+    "restore",
+]
 
 _LOG = logging.getLogger("oop_engine")
+_EARLIEST, _LATEST = "earliest", "latest"
+_SHOWN = 200
 
 
 def manifest_of(
@@ -102,3 +115,45 @@ def log_changes(place: str, manifest: CheckpointManifest, plan: Plan, without: C
             "%s: new nodes, which begin empty: %s; their first windows lack the rows before this checkpoint"
         )
         _LOG.warning(words, place, ", ".join(names))
+
+
+def check_start(start_from: Mapping[str, Any], inlets: Mapping[str, Inlet]) -> None:
+    """Raise ``UsageError`` unless ``start_from`` has names of sources, and values of JSON."""
+    if unknown := [name for name in start_from if name not in inlets]:
+        msg = f"start_from: the graph has the sources {', '.join(inlets)}; got {unknown[0]!r}"
+        raise UsageError(msg)
+    for name, where in start_from.items():
+        try:
+            json.dumps(where)
+        except (TypeError, ValueError) as error:
+            msg = f"start_from {name!r}: must be 'earliest', 'latest' or a position as JSON; got {where!r}"
+            raise UsageError(msg) from error
+
+
+async def move_positions(start_from: Mapping[str, Any], inlets: Mapping[str, Inlet]) -> None:
+    """Set the positions of some sources, each with a line of the log."""
+    for name, where in start_from.items():
+        inlet = inlets[name]
+        before = inlet.position
+        inlet.position = await _position(inlet, where)
+        inlet.ended = False
+        _LOG.warning(
+            "source %r: starts from %s, not from %s: rows may be missing, or come twice",
+            name, _words(where), "its beginning" if before is None else _words(before),
+        )  # fmt: skip
+
+
+def positions_but(names: Collection[str], positions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return positions but for those of some sources."""
+    return {name: position for name, position in positions.items() if name not in names}
+
+
+async def _position(inlet: Inlet, where: Any) -> Any:
+    if where == _EARLIEST:
+        return None
+    return await inlet.source.latest() if where == _LATEST else where
+
+
+def _words(position: Any) -> str:
+    text = position if isinstance(position, str) else json.dumps(position)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

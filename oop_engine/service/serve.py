@@ -39,6 +39,7 @@ def serve(
     dead_letters: LiveSink | None = None,
     without_state_of: Collection[str] = (),
     after_drain: bool = False,
+    start_from: Mapping[str, Any] | None = None,
     stop: asyncio.Event | None = None,
     signals: bool = True,
     check: bool = False,
@@ -60,6 +61,9 @@ def serve(
     ``without_state_of``: nodes that have changed since the checkpoint, or are gone: their state is discarded, and the
     log shows how much; nodes that are new begin empty anyway.  ``after_drain``: go on behind a drain, or the end of all
     streams, from the same positions, with operators that begin empty.
+    ``start_from``: for some sources where this start reads on, in place of the position in the checkpoint:
+    ``"earliest"`` (all that there is), ``"latest"`` (rows that come from now on), or a position, as JSON.  A log line
+    shows it.  Rows may be missing or come twice then, so it is for one start: of a log that was made again, or was trimmed.
 
     ``page``: a port of loopback (0: any that is free), where a browser finds how far each edge is and why a window is
     still open, and Prometheus its figures at ``/metrics``; None: no page.  ``watch`` is called with the same, as plain
@@ -75,8 +79,8 @@ def serve(
         _serve(
             graph, sources, sinks,
             checkpoint=checkpoint, every_s=every_s, drain=drain, dead_letters=dead_letters,
-            without_state_of=without_state_of, after_drain=after_drain, stop=stop, signals=signals, check=check,
-            page=page, watch=watch, progress_every_s=progress_every_s,
+            without_state_of=without_state_of, after_drain=after_drain, start_from=start_from, stop=stop,
+            signals=signals, check=check, page=page, watch=watch, progress_every_s=progress_every_s,
         )
     )  # fmt: skip
 
@@ -92,6 +96,7 @@ def serve_forever(
     dead_letters: LiveSink | None = None,
     without_state_of: Collection[str] = (),
     after_drain: bool = False,
+    start_from: Mapping[str, Any] | None = None,
     signals: bool = True,
     check: bool = False,
     page: int | Dashboard | None = None,
@@ -116,8 +121,8 @@ def serve_forever(
         _serve(
             graph, sources, sinks,
             checkpoint=checkpoint, every_s=every_s, drain=drain, dead_letters=dead_letters,
-            without_state_of=without_state_of, after_drain=after_drain, stop=None, signals=signals, check=check,
-            page=page, watch=watch, progress_every_s=progress_every_s,
+            without_state_of=without_state_of, after_drain=after_drain, start_from=start_from, stop=None,
+            signals=signals, check=check, page=page, watch=watch, progress_every_s=progress_every_s,
         )
     )  # fmt: skip
 

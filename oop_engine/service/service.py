@@ -35,9 +35,12 @@ from oop_engine.service.letters.retries import retries_of
 from oop_engine.service.outlets import Outlets
 from oop_engine.service.resuming import (
     check_dead_letters,
+    check_start,
     check_states,
     log_changes,
     manifest_of,
+    move_positions,
+    positions_but,
     restore,
 )
 from oop_engine.service.served import Kept, Served, served_of
@@ -75,6 +78,7 @@ class Service:
         dead_letters: LiveSink | None = None,
         without_state_of: Collection[str] = (),
         after_drain: bool = False,
+        start_from: Mapping[str, Any] | None = None,
         check: bool = False,
         clock: Callable[[], float] = time.time,
         steady: Callable[[], float] | None = None,
@@ -92,6 +96,8 @@ class Service:
         self.plan = self.local.plan
         self.dead = DeadLetters(clock, kept=dead_letters is not None)
         self.inlets = inlets_of(self.plan, sources, self.dead, self.local, self._took)
+        self._start_from = start_from or {}
+        check_start(self._start_from, self.inlets)
         self.retries = retries_of(dead_letters, self.inlets, self.gate)
         self._finished, self._wanted = asyncio.Event(), asyncio.Event()
         self.epochs, self._left = 0, False
@@ -128,18 +134,15 @@ class Service:
                 msg = f"{error}: stopped while its server is away, so without a checkpoint results are lost: {reason}"
                 raise SetupError(msg) from error
             self._left = True
-            _LOG.warning(
-                "%s: stopped while its server is away: its results come with the next service", error
-            )
+            _LOG.warning("%s: stopped while its server is away: results come with the next service", error)
 
     async def _begin(self) -> None:
         """Take over the checkpoint, and repeat the commit of its last epoch."""
         if (folder := self._folder) is None:
+            await move_positions(self._start_from, self.inlets)
             # by a new name, so that no sink takes its epochs for those of another life
             return await self.outlets.open(os.urandom(6).hex(), {}, 0)
-        windows_of(
-            self.local
-        )  # from now on operators know their newest row, so a checkpoint knows the open windows
+        windows_of(self.local)  # from now on operators know their newest row, and a checkpoint open windows
         newest = await self._aside(folder.newest)
         if newest is None:
             check_names(self._place, list(described(self.plan)), self._without)
@@ -148,20 +151,17 @@ class Service:
         manifest = await self._aside(folder.claim)
         prepared = dict[str, Any]()
         if manifest is not None:
-            prepared = {
-                name: manifest.prepared[name] for name in self.outlets.names if name in manifest.prepared
-            }
+            prepared = {n: found for n, found in manifest.prepared.items() if n in self.outlets.names}
             if not manifest.over or self._after_drain:
                 self._check(manifest)
                 states = {} if manifest.over else await self._aside(lambda: folder.states_of(manifest))
                 self._restore(manifest, states)
                 log_changes(self._place, manifest, self.plan, self._without)
-        windows_of(
-            self.local
-        )  # from now on operators note their newest row, so a checkpoint can list open windows
+        windows_of(self.local)  # once more: restored operators do not know it
+        await move_positions(self._start_from, self.inlets)
         await self.outlets.open(folder.run, prepared, folder.number + 1)
         if manifest is not None:
-            await self._acknowledge(manifest.positions)
+            await self._acknowledge(positions_but(self._start_from, manifest.positions))
             self._check(manifest)
 
     async def _work(self, stop: asyncio.Event, *, drain: bool) -> bool:

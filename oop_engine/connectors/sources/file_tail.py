@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from oop_engine.connectors.source import Format, LiveSource, Position
-from oop_engine.connectors.tailing.followed import LONGEST
+from oop_engine.connectors.tailing.bytes_at import open_bytes
+from oop_engine.connectors.tailing.followed import LONGEST, Followed
 from oop_engine.connectors.tailing.tail import LogTail
 
 __all__ = ["FileTail"]
@@ -108,6 +110,16 @@ class FileTail(LiveSource):
             return found
         finally:
             tail.close()
+
+    async def latest(self) -> Position:
+        """Return the position behind the last whole line of the file; None if it is not there yet."""
+        if not self._path.is_file():
+            return None
+        with closing(open_bytes(self._path)) as content:
+            size = content.size()
+            before = max(size - LONGEST, 0)
+            end = content.read(before, size - before).rfind(b"\n") + 1
+            return Followed(content, before + end, lambda reason, record: None).position
 
     def _tail(self, position: Position, *, follow: bool) -> LogTail:
         def refuse(reason: str, record: str) -> None:

@@ -8,10 +8,11 @@ import os
 from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pyarrow as pa
 
-from oop_engine.connectors.source import LiveSource, Position
+from oop_engine.connectors.source import BEGIN_AGAIN, LiveSource, Position
 from oop_engine.core.errors import TraceError, UsageError
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
@@ -22,6 +23,8 @@ from oop_engine.traces.trace import Trace, open_trace
 
 __all__ = ["GrowingFolder"]
 
+_KNOWN = 4096
+"""Bytes at the start and at the end of a file by which it is known again."""
 _LOG = logging.getLogger("oop_engine")
 
 
@@ -34,8 +37,9 @@ class GrowingFolder(LiveSource):
     out, with one warning that names the first: folders within the folder, and files of each suffix that is no format of
     traces.  Hidden files are left out, too (names that begin with ``.`` or ``_``).
 
-    The position is a name, how many messages of it have been read, and whether these are all.  A file that is gone
-    and was not read to its end is a ``TraceError``.  ``follow=False``: end behind the last file; else the folder need
+    The position is a name, how many messages of it have been read, whether these are all, and the size of the file with
+    a checksum of its first bytes.  A file that is gone and was not read to its end is a ``TraceError``, and so is one
+    that is another one now.  ``follow=False``: end behind the last file; else the folder need
     not be there yet.  ``every_s``: seconds between two looks, each of which lists the names in the folder.  ``csv``:
     how its CSV files are written.
     """
@@ -58,11 +62,14 @@ class GrowingFolder(LiveSource):
 
     async def read(self, position: Position) -> AsyncIterator[tuple[Any, Position]]:
         """Yield the pages and the punctuation of each file."""
-        last, done, *whole = position or ["", 0]
+        last, done, *more = position or ["", 0]
+        whole = more[:1]
+        self._check_same(last, done, more)
         known = {name for name in self._listed() if name < last and _is_trace(name)}
         if whole == [False] and not (self._folder / last).is_file():  # earlier versions did not write it
-            msg = f"{self._folder / last}: was read to message {done:,} and is gone: put it back, or begin anew with "
-            msg += "another folder of checkpoints"
+            msg = (
+                f"{self._folder / last}: was read to message {done:,} and is gone: put it back; {BEGIN_AGAIN}"
+            )
             raise TraceError(msg)
         if whole == [True]:
             known.add(last)
@@ -70,16 +77,32 @@ class GrowingFolder(LiveSource):
         while True:
             for name in self._fresh(last, known):
                 skipped = done if name == last else 0
+                start = _start(self._folder / name)
                 for number, (message, over) in enumerate(_marked(self._trace(name)), 1):
                     if number > skipped:
                         plain = message.without_arrival() if isinstance(message, Page) else message
-                        yield plain, [name, number, over]
+                        yield plain, [name, number, over, *start]
                         await asyncio.sleep(0)
                 last, done = name, 0
                 known.add(name)
             if not self._follow:
                 return
             await asyncio.sleep(self._every_s)
+
+    async def latest(self) -> Position:
+        """Return the position behind the last file that is there."""
+        names = [name for name in self._listed() if not name.startswith((".", "_")) and _is_trace(name)]
+        return [last, 0, True, *_start(self._folder / last)] if (last := max(names, default="")) else None
+
+    def _check_same(self, last: str, done: int, more: list[Any]) -> None:
+        """Raise ``TraceError`` if the file of a position is another one now; one that was read may be gone."""
+        path = self._folder / last
+        if len(more) > 2 and path.is_file() and (found := _start(path)) != more[1:]:
+            msg = (
+                f"{path}: was read to message {done:,}, and is another file now (it had {more[1]:,} bytes, and has "
+                f"{found[0]:,}): give other data a name that comes later, or put the file back; {BEGIN_AGAIN}"
+            )
+            raise TraceError(msg)
 
     def _check_there(self) -> None:
         if self._folder.is_dir():
@@ -136,6 +159,14 @@ class GrowingFolder(LiveSource):
             return set(os.listdir(self._folder))
         except (FileNotFoundError, NotADirectoryError):
             return set()
+
+
+def _start(path: Path) -> list[int]:
+    """Return the size of a file, and a checksum of its first and last bytes."""
+    with path.open("rb") as file:
+        first, size = file.read(_KNOWN), os.fstat(file.fileno()).st_size
+        file.seek(max(size - _KNOWN, 0))
+        return [size, crc32(file.read(_KNOWN), crc32(first))]
 
 
 def _is_trace(name: str) -> bool:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any
 
 from oop_engine.connectors import link
 from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.refusals import refused_by_nats
+from oop_engine.connectors.servers.stream_log import StreamLog
 from oop_engine.connectors.source import Format, LiveSource, Position
-from oop_engine.core.errors import SetupError, TraceError
+from oop_engine.core.errors import SetupError
 
 __all__ = ["JetStream"]
 
@@ -23,9 +25,10 @@ _RECONNECT_S, _RECONNECTS = 2.0, 60
 class JetStream(LiveSource):
     """The messages of ``stream`` at ``server`` (``"nats://127.0.0.1:4222"``); needs nats-py.
 
-    ``subject``: those of it alone.  The position is a sequence number of the stream.  ``follow=False``: end at the
-    messages that are there now.  ``options`` are those of ``nats.connect``.  Raises ``SetupError`` if no server
-    answers or there is no such stream, ``TraceError`` if messages behind the position are gone: nothing is skipped.
+    ``subject``: those of it alone.  The position is a sequence number of the stream, when the stream was made, and when
+    that message was stored.  ``follow=False``: end at the messages that are there now.  ``options`` are those of
+    ``nats.connect``.  Raises ``SetupError`` if no server answers or there is no such stream, ``TraceError`` if messages
+    behind the position are gone, or the stream was deleted and made again: nothing is skipped.
     """
 
     replayable = True
@@ -38,12 +41,44 @@ class JetStream(LiveSource):
         self.format, self._follow, self._options = format, follow, options or {}
 
     async def read(self, position: Position) -> AsyncIterator[tuple[list[bytes], Position]]:
-        """Yield up to 1,000 messages at a time, with the number of the last one."""
-        nats = library("nats", "nats", "JetStream")
+        """Yield up to 1,000 messages at a time, with the position behind them; none where it passed other subjects."""
+        async with self._connected() as client, aclosing(self._messages(client, position)) as found:  # type: ignore[type-var]
+            async for piece in found:
+                yield piece
+
+    async def latest(self) -> Position:
+        """Return the position behind the last message of the stream."""
+        async with self._connected() as client:
+            about = await self._state(client.jetstream(timeout=link.ANSWER_S))
+        log = StreamLog(self._place, about.state.last_seq)
+        log.check_made(about)
+        return log.position
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[Any]:
+        """Give a client; errors of the server become ``UnreachableError`` where it may be back, else ``SetupError``."""
         errors = library("nats.errors", "nats", "JetStream")
         problems = library("nats.js.errors", "nats", "JetStream")
-        broken: list[Exception] = []
+        broken = deque[Exception](maxlen=10)
         leaving = asyncio.Event()
+        client = await self._begin(broken, leaving)
+        try:
+            yield client
+        except errors.Error as error:
+            known = isinstance(error, problems.APIError) and not isinstance(
+                error, problems.ServiceUnavailableError
+            )
+            refused = refused_by_nats([*broken, error])
+            msg = f"{self._place}: {refused or error}"
+            raise (SetupError if known or refused else UnreachableError)(msg) from error
+        finally:
+            leaving.set()
+            with suppress(errors.Error, OSError, RuntimeError):  # it may write to a connection that is closed
+                await client.close()
+
+    async def _begin(self, broken: deque[Exception], leaving: asyncio.Event) -> Any:
+        nats = library("nats", "nats", "JetStream")
+        errors = library("nats.errors", "nats", "JetStream")
 
         async def quiet(error: Exception) -> None:
             broken.append(error)
@@ -72,53 +107,49 @@ class JetStream(LiveSource):
             msg = f"{self._place}: no server answers ({reason}): give the address of one that runs"
             raise UnreachableError(msg) from error
         client.options.update(reconnect_time_wait=_RECONNECT_S, max_reconnect_attempts=_RECONNECTS)
-        try:
-            async for found in self._messages(client, position):
-                yield found
-        except errors.Error as error:
-            known = isinstance(error, problems.APIError) and not isinstance(
-                error, problems.ServiceUnavailableError
-            )
-            msg = f"{self._place}: {error}"
-            raise (SetupError if known else UnreachableError)(msg) from error
-        finally:
-            leaving.set()
-            with suppress(errors.Error, OSError, RuntimeError):  # it may write to a connection that is closed
-                await client.close()
+        return client
 
     async def _messages(self, client: Any, position: Position) -> AsyncIterator[tuple[list[bytes], Position]]:
-        jetstream = client.jetstream(timeout=link.ANSWER_S)
-        last = position
-        state = await self._state(jetstream)
-        self._check(state, last)
+        jetstream, log = client.jetstream(timeout=link.ANSWER_S), StreamLog(self._place, position)
+        about = await self._state(jetstream)
+        log.check(about)
         self.link.here()
-        last = max(state.first_seq - 1, 0) if last is None else last  # 0: it never had a message
-        asking, had = await self._asking(jetstream, last), 0
+        if log.last is None:
+            log.last = max(about.state.first_seq - 1, 0)  # 0: it never had a message
+        asking, had = await self._asking(jetstream, log), 0
         while True:
-            end = (await self._state(jetstream)).last_seq
-            messages = await _fetched(asking)
+            about = await self._state(jetstream)
+            log.check_made(about)
+            messages, end = await _fetched(asking), about.state.last_seq
             numbers = [message.metadata.sequence for message in messages]
             if messages and numbers[-1].consumer == had + len(messages):
-                if numbers[0].stream > last + 1:
-                    self._check(await self._state(jetstream), last)
-                had, last = numbers[-1].consumer, numbers[-1].stream
-                yield [message.data for message in messages], last
+                if had == 0 or numbers[0].stream > log.last + 1:
+                    about = await self._state(jetstream)
+                    log.check_made(about) if numbers[0].stream == log.last + 1 else log.check(about)
+                had = numbers[-1].consumer
+                log.note(messages[-1])
+                yield [message.data for message in messages], log.position
             elif messages or (sent := await self._sent(asking)) is None or sent.delivered.consumer_seq != had:
-                await asking.unsubscribe()  # some were lost on the way, as with a connection that broke
-                asking, had = await self._asking(jetstream, last), 0
+                with suppress(library("nats.errors", "nats", "JetStream").Error):
+                    await asking.unsubscribe()  # some were lost on the way, as with a connection that broke
+                asking, had = await self._asking(jetstream, log), 0
             elif not sent.num_pending:
-                state = await self._state(jetstream)
-                self._check(state, last)
-                if not self._follow and state.last_seq == end:
+                about = await self._state(jetstream)
+                log.check(about)
+                if log.last < end:  # all up to there is of other subjects
+                    log.last = end
+                    yield [], log.position
+                if not self._follow and about.state.last_seq == end:
                     return
-                last = max(last, end)  # all up to there is of other subjects
 
-    async def _asking(self, jetstream: Any, last: int) -> Any:
+    async def _asking(self, jetstream: Any, log: StreamLog) -> Any:
         """Return a subscription to the messages behind the last one; the server numbers those that it sends."""
+        log.check_made(await self._state(jetstream))
+        await log.check_message(jetstream, self._stream)
         api = library("nats.js.api", "nats", "JetStream")
         config = api.ConsumerConfig(
             deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE,
-            opt_start_seq=last + 1,
+            opt_start_seq=log.last + 1,
             ack_policy=api.AckPolicy.NONE,
             inactive_threshold=_FORGET_S,
         )
@@ -130,26 +161,16 @@ class JetStream(LiveSource):
             return await asking.consumer_info()
 
     async def _state(self, jetstream: Any) -> Any:
+        """Return the server's account of the stream."""
         errors = library("nats.js.errors", "nats", "JetStream")
         try:
-            return (await jetstream.stream_info(self._stream)).state
+            return await jetstream.stream_info(self._stream)
         except errors.NotFoundError as error:
             msg = f"{self._place}: there is no such stream: check its name, or make it"
             raise SetupError(msg) from error
         except errors.ServiceUnavailableError as error:
             msg = f"{self._place}: this server has no JetStream: start it with -js"
             raise SetupError(msg) from error
-
-    def _check(self, state: Any, last: int | None) -> None:
-        """Raise ``TraceError`` if messages behind the last one may be gone."""
-        if last is not None and not state.first_seq - 1 <= last <= state.last_seq:
-            some = state.first_seq <= state.last_seq
-            there = f"it has {state.first_seq:,} to {state.last_seq:,}" if some else "it is empty"
-            msg = (
-                f"{self._place}: message {last + 1:,}, the next to read, is no longer there; {there}: "
-                "keep messages for longer, or begin anew with another folder of checkpoints"
-            )
-            raise TraceError(msg)
 
     @property
     def _place(self) -> str:

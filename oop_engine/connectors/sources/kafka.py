@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any, ClassVar
@@ -12,12 +13,18 @@ from oop_engine.connectors.kafka_rights import KafkaRights
 from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.refusals import kafka_is_away
-from oop_engine.connectors.source import Format, LiveSource, Position
-from oop_engine.core.errors import SetupError, TraceError
+from oop_engine.connectors.servers.group_commits import GroupCommits
+from oop_engine.connectors.servers.topic_log import TopicLog, offsets_of
+from oop_engine.connectors.source import BEGIN_AGAIN, Format, LiveSource, Position
+from oop_engine.core.errors import SetupError, TraceError, UsageError
+from oop_engine.system.stopwatch import wall
 
 __all__ = ["Kafka"]
 
 _MOST, _WAIT_S, _TOGETHER_S = 1000, 0.1, 0.002
+_LOOK_S = 10.0
+"""Seconds between two looks at the id and the partitions of a topic."""
+_LOG = logging.getLogger("oop_engine")
 _SEVERE = 2
 """The level of the lines that librdkafka writes itself: less would be a line for each of many tries a second."""
 
@@ -25,12 +32,14 @@ _SEVERE = 2
 class Kafka(LiveSource):
     """The messages of a topic in ``format``, from the brokers ``servers`` (``"host:9092"``); needs ``confluent-kafka``.
 
-    ``partitions``: the numbers of those to read; None: all that there are at the start.  A partition has progress
-    of its own: where their clocks differ, give each one a source of the graph, with a ``Punctuate`` behind it, and
-    ``Meld`` them.  The position is the offset of each partition: it is in the checkpoint, and offsets are committed
-    to the broker after it, for monitors of lag alone. ``options`` are those of librdkafka.  ``follow=False``: end
-    at the messages that are there now. Raises ``SetupError`` if no broker answers or the topic is not known,
-    ``TraceError`` if the offset to go on from has been deleted by the broker: nothing is skipped.
+    ``partitions``: the numbers of those to read; None: all, also those that are added while it runs.  A partition has
+    progress of its own: where their clocks differ, give each one a source of the graph, with a ``Punctuate`` behind it,
+    and ``Meld`` them.  The position is the offset of each partition, the id of the topic, and the time and a checksum
+    of the last message of each: it is in the checkpoint.  Offsets are committed to the broker after it in ``group``,
+    for monitors of lag alone: two services over one topic each read all of it, which one warning tells.  ``options``
+    are those of librdkafka.  ``follow=False``: end at the messages that are there now.  Raises ``SetupError`` if no
+    broker answers or the topic is not known, ``TraceError`` if the offset to go on from has been deleted by the broker,
+    or the topic was made again: nothing is skipped.
     """
 
     replayable: ClassVar[bool] = True
@@ -60,79 +69,136 @@ class Kafka(LiveSource):
             "enable.partition.eof": True,
         }
         self._consumer: Any = None
+        self._commits = GroupCommits(self._place, group)
 
     async def read(self, position: Position) -> AsyncIterator[tuple[list[bytes], Position]]:
-        """Yield up to 1,000 messages at a time, with the offsets behind them."""
-        kafka = _library()
+        """Yield up to 1,000 messages at a time, with the position behind them; none where it passed marks alone."""
+        kafka, known = _library(), position or {}
+        if not isinstance(known, dict):
+            msg = f'{self._place}: a position has an offset for each partition, {{"0": 17}}; got {position!r}'
+            raise UsageError(msg)
         self._consumer = consumer = kafka.Consumer(self._options)
+        log = TopicLog(self._place, self._topic, self._options)
         try:
-            offsets = await asyncio.to_thread(self._start, kafka, consumer, position or {})
+            offsets = await asyncio.to_thread(self._start, kafka, consumer, known, log)
             self.link.here()
-            ends = set[str]()
+            ends, due = set[str](), wall() + _LOOK_S
             while self._follow or ends < offsets.keys():
                 messages = await asyncio.to_thread(_next, consumer)
                 self._rights.check()
                 if not messages and self.link.away:
                     await asyncio.to_thread(self._ask, kafka, consumer)
-                payloads = []
+                if wall() >= due and not self.link.away:
+                    await asyncio.to_thread(self._look, kafka, consumer, log, offsets)
+                    due = wall() + _LOOK_S
+                before, payloads = dict(offsets), list[bytes]()
                 for message in messages:
-                    error, partition = message.error(), str(message.partition())
-                    if error is not None and error.code() == kafka.KafkaError._PARTITION_EOF:
-                        ends.add(partition)
-                    elif error is not None:
-                        raise await asyncio.to_thread(self._broken, kafka, error, int(partition), offsets)
+                    if (error := message.error()) is None:
+                        ends.discard(str(message.partition()))
+                        payloads += _taken(message, log, offsets)
+                    elif error.code() == kafka.KafkaError._PARTITION_EOF:
+                        ends.add(self._ended(message, offsets))
                     else:
-                        ends.discard(partition)
-                        offsets[partition] = message.offset() + 1
-                        if message.value() is not None:  # a tombstone has none
-                            payloads.append(message.value())
+                        number = message.partition()
+                        raise await asyncio.to_thread(self._broken, kafka, error, number, offsets)
                 if messages:  # and no error among them
                     self.link.here()
-                if payloads:
-                    yield payloads, dict(offsets)
+                if offsets != before:
+                    yield payloads, log.position(offsets)
         except kafka.KafkaException as error:
             raise self._failed(kafka, error.args[0]) from ConnectionError(error.args[0].str())
         finally:
             self._consumer = None
             await asyncio.to_thread(consumer.close)
 
+    async def latest(self) -> Position:
+        """Return the ends of all partitions."""
+        kafka = _library()
+        consumer = kafka.Consumer(self._options)
+        log = TopicLog(self._place, self._topic, self._options)
+
+        def ends() -> Position:
+            there = self._numbers(kafka, consumer)
+            log.begin({})
+            return log.position({str(number): self._range(kafka, consumer, number)[1] for number in there})
+
+        try:
+            return await asyncio.to_thread(ends)
+        except kafka.KafkaException as error:
+            raise self._failed(kafka, error.args[0]) from ConnectionError(error.args[0].str())
+        finally:
+            await asyncio.to_thread(consumer.close)
+
     async def acknowledge(self, position: Position) -> None:
         """Commit the offsets of a checkpoint, for those who watch the lag."""
         if (consumer := self._consumer) is not None:
-            kafka = _library()
-            found = [kafka.TopicPartition(self._topic, int(p), offset) for p, offset in position.items()]
-            consumer.commit(offsets=found, asynchronous=True)
+            self._commits.commit(_library(), consumer, self._topic, offsets_of(position))
 
-    def _start(self, kafka: Any, consumer: Any, known: dict[str, int]) -> dict[str, int]:
-        """Assign the partitions, each from its offset; a new one from its first message."""
-        place = self._place
+    def _ended(self, message: Any, offsets: dict[str, int]) -> str:
+        """Take over the end of a partition: marks of transactions behind its last message are read, too."""
+        number = str(message.partition())
+        offsets[number] = max(offsets[number], message.offset())
+        return number
+
+    def _look(self, kafka: Any, consumer: Any, log: TopicLog, offsets: dict[str, int]) -> None:
+        """Look whether the topic was made again, has new partitions, or another service commits in the group."""
+        with suppress(kafka.KafkaException):
+            log.check_id()
+            there = consumer.list_topics(self._topic, timeout=1.0).topics[self._topic].partitions
+            for number in sorted(there) if self._partitions is None else ():
+                if str(number) not in offsets:
+                    first, _ = self._range(kafka, consumer, number)
+                    consumer.incremental_assign([kafka.TopicPartition(self._topic, number, first)])
+                    offsets[str(number)] = first
+                    _LOG.warning(
+                        "%s: has a new partition, %d, which is read from its beginning", self._place, number
+                    )
+            self._commits.check(kafka, consumer, self._topic, link.ANSWER_S)
+
+    def _numbers(self, kafka: Any, consumer: Any) -> list[int]:
+        """Return the partitions to read; raise ``SetupError`` if there is no such topic, or no such partition."""
         topic = self._rights.topics(consumer, self._topic, link.ANSWER_S)
         if topic.error is not None and kafka_is_away(kafka.KafkaError, topic.error):
             raise kafka.KafkaException(topic.error)
         if topic.error is not None or not topic.partitions:
-            msg = f"{place}: there is no such topic: check its name, or make it"
+            msg = f"{self._place}: there is no such topic: check its name, or make it"
             raise SetupError(msg)
-        there = ", ".join(map(str, sorted(topic.partitions)))
-        wanted = self._partitions if self._partitions is not None else sorted(topic.partitions)
+        self._there = sorted(topic.partitions)
+        wanted = self._partitions if self._partitions is not None else self._there
         if not wanted or not {*wanted} <= topic.partitions.keys():
-            msg = f"{place}: must have the partitions {wanted or 'that are read'}; there are {there}: check the name"
-            raise SetupError(msg)
-        if gone := {*map(int, known)} - topic.partitions.keys():
+            there = ", ".join(map(str, self._there))
             msg = (
-                f"{place}: partition {min(gone)}, read to message {known[str(min(gone))]:,}, is no longer there; there "
-                f"are {there}: is it another topic of this name? begin anew with another folder of checkpoints"
+                f"{self._place}: must have the partitions {wanted or 'that are read'}; there are {there}: check the "
+                "name"
+            )
+            raise SetupError(msg)
+        return list(wanted)
+
+    def _start(self, kafka: Any, consumer: Any, position: dict[str, Any], log: TopicLog) -> dict[str, int]:
+        """Assign the partitions, each from its offset; a new one from its first message."""
+        wanted, known = self._numbers(kafka, consumer), offsets_of(position)
+        log.begin(position)
+        if gone := {*map(int, known)} - {*self._there}:
+            msg = (
+                f"{self._place}: partition {min(gone)}, read to message {known[str(min(gone))]:,}, is no longer there; "
+                f"there are {', '.join(map(str, self._there))}: is it another topic of this name? {BEGIN_AGAIN}"
             )
             raise TraceError(msg)
-        offsets = {}
+        offsets, assigned = {}, []
         for number in wanted:
-            partition = kafka.TopicPartition(self._topic, number)
-            first, last = consumer.get_watermark_offsets(partition, timeout=link.ANSWER_S)
-            offsets[str(number)] = known.get(str(number), first)
-            if not first <= offsets[str(number)] <= last:
-                raise self._gone(number, offsets[str(number)], first, last)
-        assigned = [kafka.TopicPartition(self._topic, int(p), offset) for p, offset in offsets.items()]
+            first, last = self._range(kafka, consumer, number)
+            offsets[str(number)] = at = known.get(str(number), first)
+            if not first <= at <= last:
+                raise self._gone(number, at, first, last)
+            assigned.append(kafka.TopicPartition(self._topic, number, log.first_of(str(number), at, first)))
         consumer.assign(assigned)
         return offsets
+
+    def _range(self, kafka: Any, consumer: Any, number: int) -> tuple[int, int]:
+        """Return the first offset of a partition, and that behind its last message."""
+        asked = kafka.TopicPartition(self._topic, number)
+        found: tuple[int, int] = consumer.get_watermark_offsets(asked, timeout=link.ANSWER_S)
+        return found
 
     def _away(self, error: Any) -> None:
         """Tell of a broker that is away, or refuses; librdkafka tries on."""
@@ -147,9 +213,9 @@ class Kafka(LiveSource):
 
     def _broken(self, kafka: Any, error: Any, partition: int, offsets: dict[str, int]) -> Exception:
         if error.code() in (kafka.KafkaError._AUTO_OFFSET_RESET, kafka.KafkaError.OFFSET_OUT_OF_RANGE):
-            asked = kafka.TopicPartition(self._topic, partition)
-            there: tuple[int, int] = self._consumer.get_watermark_offsets(asked, timeout=link.ANSWER_S)
-            return self._gone(partition, offsets[str(partition)], *there)
+            return self._gone(
+                partition, offsets[str(partition)], *self._range(kafka, self._consumer, partition)
+            )
         return self._failed(kafka, error)
 
     def _failed(self, kafka: Any, error: Any) -> SetupError:
@@ -164,7 +230,7 @@ class Kafka(LiveSource):
         there = f"it has {first:,} to {behind - 1:,}" if first < behind else "it is empty"
         return TraceError(
             f"Kafka topic {self._topic!r}, partition {partition}: message {offset:,}, the next to read, is no longer "
-            f"there; {there}: keep messages for longer, or begin anew with another folder of checkpoints"
+            f"there; {there}: keep messages for longer; {BEGIN_AGAIN}"
         )
 
 
@@ -172,6 +238,17 @@ def _next(consumer: Any) -> list[Any]:
     """Wait for a message, and return it with those that come right behind; ``consume`` waits for as many as it may."""
     first = consumer.poll(_WAIT_S)
     return [] if first is None else [first, *consumer.consume(_MOST - 1, _TOGETHER_S)]
+
+
+def _taken(message: Any, log: TopicLog, offsets: dict[str, int]) -> list[bytes]:
+    """Return the payload of a message, if it has one and was not read before."""
+    number = str(message.partition())
+    if message.offset() < offsets[number]:  # the last one that was read: is it the same?
+        log.check_message(message)
+        return []
+    offsets[number] = message.offset() + 1
+    log.note(message)
+    return [] if message.value() is None else [message.value()]  # a tombstone has none
 
 
 def _library() -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 from oop_engine.connectors import link
 from oop_engine.connectors.library import library
-from oop_engine.connectors.source import Format, LiveSource, Position
+from oop_engine.connectors.source import BEGIN_AGAIN, Format, LiveSource, Position
 from oop_engine.core.errors import SetupError, TraceError
 from oop_engine.system.knobs import knob
 from oop_engine.system.stopwatch import wall
@@ -257,7 +257,7 @@ class Mqtt(LiveSource):
     def _forgotten(self) -> TraceError:
         return TraceError(
             f"{self._place}: the broker has no session of this client any more, so messages since the last checkpoint "
-            "may be lost: let it keep sessions for longer, or begin anew with another folder of checkpoints"
+            f"may be lost: let it keep sessions for longer; {BEGIN_AGAIN}"
         )
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from typing import Any
+from zlib import crc32
 
 from oop_engine.connectors import link
 from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
-from oop_engine.connectors.source import Format, LiveSource, Position
-from oop_engine.core.errors import SetupError, TraceError
+from oop_engine.connectors.source import BEGIN_AGAIN, Format, LiveSource, Position
+from oop_engine.core.errors import SetupError, TraceError, UsageError
 
 __all__ = ["RedisStream"]
 
@@ -21,10 +22,11 @@ class RedisStream(LiveSource):
     """The entries of ``stream`` at ``url`` (``"redis://127.0.0.1:6379/0"``); needs the package redis.
 
     ``field``: that of an entry that has its payload, in ``format``; None: all fields are columns, as texts.  The
-    position is the id of an entry, and how many were added up to it, so that entries which were trimmed before they
-    were read are found out.  ``follow=False``: end at the entries that are there now. Raises ``SetupError`` if no
-    server answers or there is no such stream, ``TraceError`` if entries behind the position are gone: nothing is
-    skipped.  Trim to more than the service can be behind (``XADD ... MAXLEN``).
+    position is the id of an entry, how many were added up to it, and a checksum of it: so entries that were trimmed
+    before they were read are found out, and a stream that was made again, or restored.  ``follow=False``: end at the
+    entries that are there now.  Raises ``SetupError`` if no server answers or there is no such stream, ``TraceError``
+    if entries behind the position are gone: nothing is skipped.  Trim to more than the service can be behind
+    (``XADD ... MAXLEN``).
     """
 
     replayable = True
@@ -50,31 +52,59 @@ class RedisStream(LiveSource):
         limits = {"socket_connect_timeout": link.ANSWER_S, "socket_timeout": link.ANSWER_S}
         try:
             async with redis.Redis.from_url(self._url, **limits) as client:
-                last, count = position or (None, None)
+                last, count, mark = self._known(position)
                 while True:
-                    entries, count = await self._next(client, last, count)
+                    entries, count = await self._next(client, last, count, mark)
                     self.link.here()
                     if entries:
-                        last = entries[-1][0].decode()
-                        yield self._payloads(entries), [last, count]
+                        last, mark = entries[-1][0].decode(), _mark(entries[-1][1])
+                        yield self._payloads(entries), [last, count, mark]
                     elif not self._follow:
                         return
                     else:
                         await client.xread({self._stream: last or "0-0"}, count=1, block=_BLOCK_MS)
         except (errors.RedisError, OSError) as error:
-            msg = f"{self._place}: {' '.join(str(error).split())}: give the address of a server that runs"
-            refused = isinstance(error, errors.AuthenticationError | errors.AuthorizationError)
-            away = isinstance(error, errors.ConnectionError | errors.TimeoutError | OSError) and not refused
-            raise (UnreachableError if away else SetupError)(msg) from error
+            raise self._failed(errors, error) from error
+
+    async def latest(self) -> Position:
+        """Return the position behind the last entry."""
+        redis = library("redis.asyncio", "redis", "RedisStream")
+        errors = library("redis.exceptions", "redis", "RedisStream")
+        try:
+            async with redis.Redis.from_url(self._url, socket_connect_timeout=link.ANSWER_S) as client:
+                about = await client.xinfo_stream(self._stream)
+        except (errors.RedisError, OSError) as error:
+            raise self._failed(errors, error) from error
+        return [about["last-generated-id"].decode(), about["entries-added"], None]
+
+    def _failed(self, errors: Any, error: Exception) -> SetupError:
+        msg = f"{self._place}: {' '.join(str(error).split())}: give the address of a server that runs"
+        refused = isinstance(error, errors.AuthenticationError | errors.AuthorizationError)
+        away = isinstance(error, errors.ConnectionError | errors.TimeoutError | OSError) and not refused
+        return (UnreachableError if away else SetupError)(msg)
+
+    def _known(self, position: Position) -> list[Any]:
+        """Return the id of the last entry that was read, how many were added up to it, and its checksum."""
+        if position is None:
+            return [None, None, None]
+        known = [*position, None, None][:3] if isinstance(position, list) else [str(position), None, None]
+        try:
+            _number(known[0])
+        except (TypeError, ValueError) as error:
+            msg = f"{self._place}: a position is the id of an entry, as '1700000000000-0'; got {position!r}"
+            raise UsageError(msg) from error
+        return known
 
     @property
     def _place(self) -> str:
         return f"Redis stream {self._stream!r} at {self._url.rpartition('@')[2]}"
 
-    async def _next(self, client: Any, last: str | None, count: int | None) -> tuple[list[Any], int]:
+    async def _next(
+        self, client: Any, last: str | None, count: int | None, mark: int | None
+    ) -> tuple[list[Any], int]:
         """Return the entries behind the last one, and how many were added up to the last of them.
 
-        Both commands are one transaction, so no entry can be trimmed in between.
+        All commands are one transaction, so no entry can be trimmed in between.
         """
         if (kind := await client.type(self._stream)) != b"stream":
             if last is not None and kind == b"none":
@@ -85,25 +115,36 @@ class RedisStream(LiveSource):
         async with client.pipeline(transaction=True) as both:
             both.xinfo_stream(self._stream)
             both.xread({self._stream: last or "0-0"}, count=_MOST)
-            about, found = await both.execute()
+            both.xrange(self._stream, last or "0-0", last or "0-0")
+            about, found, before = await both.execute()
         removed = about["entries-added"] - about["length"]
-        if last is not None and count is not None:
-            known = _number(last)
-            lost = removed > count or known > _number(about["last-generated-id"])
-            if lost or _number(about["max-deleted-entry-id"]) > known:
-                raise self._gone(last, _range(about))
         entries = found[0][1] if found else []
+        if last is not None and count is not None:
+            known, deleted = _number(last), _number(about["max-deleted-entry-id"])
+            lost = removed > count or known > _number(about["last-generated-id"])
+            if lost or deleted > known:
+                raise self._gone(last, _range(about))
+            trimmed = removed == count or deleted == known  # the last one, and all before it
+            same = trimmed if not before else mark is None or _mark(before[0][1]) == mark
+            if not same or count + len(entries) > about["entries-added"]:
+                raise self._other(last, about)
         return entries, (removed if count is None else count) + len(entries)
+
+    def _other(self, last: str, about: dict[str, Any]) -> TraceError:
+        return TraceError(
+            f"{self._place}: is another stream than the one that was read to {last}: it was made again, or restored "
+            f"from a backup; {_range(about)}; entries of the earlier one that were not read are lost: {BEGIN_AGAIN}"
+        )
 
     def _gone(self, last: str, there: str) -> TraceError:
         return TraceError(
-            f"{self._place}: entries behind {last}, the next to read, are no longer there; {there}: keep more of them, "
-            "or begin anew with another folder of checkpoints"
+            f"{self._place}: entries behind {last}, the next to read, are no longer there; {there}: keep more of them; "
+            f"{BEGIN_AGAIN}"
         )
 
     def _payloads(self, entries: list[Any]) -> list[bytes]:
         if self._field is None:
-            return [json.dumps(dict(map(_texts, fields.items()))).encode() for _, fields in entries]
+            return [_columns(fields) for _, fields in entries]
         payloads = []
         for number, fields in entries:
             payload = fields.get(self._field)
@@ -129,6 +170,19 @@ def _number(entry: Any) -> tuple[int, int]:
     return int(first), int(second or 0)
 
 
-def _texts(field: tuple[bytes, bytes]) -> tuple[str, str]:
-    name, value = field
-    return name.decode(errors="replace"), value.decode(errors="replace")
+def _mark(fields: dict[bytes, bytes]) -> int:
+    """Return a checksum of an entry."""
+    found = 0
+    for name, value in fields.items():
+        found = crc32(b"%d %d " % (len(name), len(value)) + name + value, found)
+    return found
+
+
+def _columns(fields: dict[bytes, bytes]) -> bytes:
+    """Return the fields of an entry as an object of JSON; bytes that are no UTF-8 stay, so the row is refused."""
+    return b"{" + b", ".join(_quoted(name) + b": " + _quoted(value) for name, value in fields.items()) + b"}"
+
+
+def _quoted(text: bytes) -> bytes:
+    whole = json.dumps(text.decode(errors="surrogateescape"), ensure_ascii=False)
+    return whole.encode(errors="surrogateescape")

@@ -16,6 +16,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from oop_engine.connectors.source import BEGIN_AGAIN
 from oop_engine.connectors.tailing.bytes_at import BytesAt, begins_with, codec_of, open_bytes
 from oop_engine.connectors.tailing.followed import CutError, Followed, is_copy, is_short, knows
 from oop_engine.connectors.tailing.generations import Generation, generations, start_of, with_inode
@@ -456,7 +457,7 @@ class LogTail:
         if not self._skip_lost:
             msg = (
                 f"{self._path}: {problem}; put it back, go on without the lines that are lost (skip_lost=True, "
-                "?skip_lost=yes), or begin anew with another folder of checkpoints"
+                f"?skip_lost=yes); {BEGIN_AGAIN}"
             )
             raise TraceError(msg)
         self._warn(

@@ -82,10 +82,11 @@ def test_a_stream_is_read_from_any_message_on(server: str) -> None:
     send(server, "one", *range(200))
     source = JetStream(server, "one", follow=False)
     found, position = read(source)
-    assert (found, position) == ([*range(200)], 200)
+    assert (found, position[0]) == ([*range(200)], 200)
     assert read(source, 150)[0] == [*range(150, 200)]
     send(server, "one", 200, subject="b")
-    assert read(source, position) == ([200], 201)
+    again, position = read(source, position)
+    assert (again, position[0]) == ([200], 201)
     assert read(JetStream(server, "one", "one.b", follow=False))[0] == [200]
 
 
@@ -94,7 +95,8 @@ def test_a_stream_that_never_had_a_message_is_read_from_its_first_one_on(server:
     source = JetStream(server, "new", follow=False)
     assert read(source) == ([], None)
     send(server, "new", 7)
-    assert read(source) == ([7], 1)
+    found, position = read(source)
+    assert (found, position[0]) == ([7], 1)
 
 
 def test_messages_that_are_gone_are_told(server: str) -> None:
@@ -156,7 +158,8 @@ def test_a_fetch_that_takes_too_long_does_not_end_the_stream(
 
     send(server, f"late-{late[0]}", 1, 2)
     monkeypatch.setattr(JetStreamContext.PullSubscription, "fetch", slow)
-    assert read(JetStream(server, f"late-{late[0]}", follow=False)) == ([1, 2], 2)
+    found, position = read(JetStream(server, f"late-{late[0]}", follow=False))
+    assert (found, position[0]) == ([1, 2], 2)
 
 
 def test_messages_that_are_lost_on_the_way_are_asked_for_again(server: str) -> None:

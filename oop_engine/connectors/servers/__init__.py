@@ -1,0 +1,1 @@
+"""Knowledge of servers that several sources and sinks share."""

@@ -1,0 +1,49 @@
+"""Group commits: offsets of a group that are committed for monitors of lag, and others who commit under its name."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any
+
+__all__ = ["GroupCommits"]
+
+_LOG = logging.getLogger("oop_engine")
+
+
+class GroupCommits:
+    """The offsets that this process commits in ``group``; ``place`` names the topic in the one warning.
+
+    Partitions are assigned by the service, not by the brokers, so two services over one topic each read all of it.
+    They are found out by offsets that this process has not committed.
+    """
+
+    def __init__(self, place: str, group: str) -> None:
+        self._place, self._group = place, group
+        self._token = os.urandom(6).hex()
+        self._sent: dict[int, int] = {}
+        self._warned = False
+
+    def commit(self, kafka: Any, consumer: Any, topic: str, offsets: dict[str, int]) -> None:
+        """Commit offsets, without waiting."""
+        found = [kafka.TopicPartition(topic, int(number), at, self._token) for number, at in offsets.items()]
+        consumer.commit(offsets=found, asynchronous=True)
+        self._sent |= {int(number): at for number, at in offsets.items()}
+
+    def check(self, kafka: Any, consumer: Any, topic: str, answer_s: float) -> None:
+        """Warn once if somebody else commits in this group; raises the library's error if no broker answers."""
+        if self._warned or not self._sent:
+            return
+        asked = [kafka.TopicPartition(topic, number) for number in self._sent]
+        for found in consumer.committed(asked, timeout=answer_s):
+            own = (found.metadata or self._token) == self._token and found.offset <= self._sent[
+                found.partition
+            ]
+            if not own:
+                self._warned = True
+                _LOG.warning(
+                    "%s: another service commits offsets in group %r: each of them reads all of its partitions; divide "
+                    "them (partitions=[0, 1], ?partition=0,1), or give each service a group of its own (?group=)",
+                    self._place, self._group,
+                )  # fmt: skip
+                return
