@@ -43,6 +43,7 @@ if TYPE_CHECKING:  # operators
     from oop_engine.operators.select import Select as Select
     from oop_engine.operators.window_aggregate import SlicedAggregate as SlicedAggregate
     from oop_engine.operators.split import Split as Split
+    from oop_engine.operators.top_n import TopN as TopN
     from oop_engine.operators.window_aggregate import Strategy as Strategy, WindowAggregate as WindowAggregate
 
 if TYPE_CHECKING:  # values: windows, aggregates, policies, and what yours are made of

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 from pathlib import Path
-from textwrap import dedent, indent
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,6 +19,7 @@ from oop_engine.cli.options import (
 )
 from oop_engine.cli.output import only_json, print_json, write_whole
 from oop_engine.core.errors import UsageError
+from oop_engine.lab.report.contract import HEADINGS, contract
 from oop_engine.runners.feeds.forms import RING
 
 if TYPE_CHECKING:
@@ -30,8 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["contract", "explain"]
 
-_HEADINGS = ("Pass", "Keep", "Propagate", "Cost", "Source")
-_SHOWN = _HEADINGS[:3]
+_SHOWN = HEADINGS[:3]
 GROUPS, SHARDS = 8, 2
 _ROWS = (
     f"All that wait at a source enter as one page, {RING:,} rows at most, when the source has nothing more:\n"
@@ -119,28 +117,6 @@ def _of_scenario(name: str, settings: dict[str, str]) -> tuple[dict[str, Any], l
     loaded = load(name)
     values = loaded.values(settings)
     return {"scenario": loaded.name, "parameters": values}, loaded.variants(values)
-
-
-def contract(operator: Operator) -> dict[str, str]:
-    """Return the contract of an operator: Pass, Keep, Propagate... from the docstring of its module.
-
-    Without these headings, it is the first paragraph of its class.
-    """
-    text = inspect.getdoc(inspect.getmodule(type(operator))) or ""
-    marks = list(re.finditer(rf"^ +({'|'.join(_HEADINGS)})\b ?(?= )", text, re.MULTILINE))
-    if not marks:
-        about = inspect.getdoc(type(operator)) or ""
-        return {"About": about.split("\n\n")[0]}
-    stops = [mark.start() for mark in marks[1:]] + [len(text)]
-    return {
-        mark[1]: _paragraph(text[mark.end() : stop], mark) for mark, stop in zip(marks, stops, strict=True)
-    }
-
-
-def _paragraph(text: str, mark: re.Match[str]) -> str:
-    """Return the words behind a heading, lines kept, without the indentation they share."""
-    block = text.split("\n\n")[0].rstrip()
-    return dedent(" " * len(mark[0]) + block)
 
 
 def _kinds(variants: list[Variant]) -> dict[str, Operator]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -123,23 +122,9 @@ def _csv(ctx: click.Context, option: click.Parameter, given: str | None) -> CsvF
 
 
 def _types(ctx: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, pa.DataType]:
-    return {name: _type_of(text) for name, text in _settings(ctx, option, given).items()}
+    from oop_engine.core.values.type_names import type_named
 
-
-def _type_of(text: str) -> pa.DataType:
-    """Return the type that a text names; raises ``UsageError`` if there is none such."""
-    import pyarrow as pa
-
-    if found := re.fullmatch(r"timestamp(?:\[(s|ms|us|ns)(?:, ?(?:tz=)?([\w/+:-]+))?\])?", text):
-        return pa.timestamp(found[1] or "us", found[2])
-    if found := re.fullmatch(r"decimal(?:128)?\(([0-9]{1,2}), ?([0-9]{1,2})\)", text):
-        return pa.decimal128(int(found[1]), int(found[2]))
-    try:
-        return pa.type_for_alias(text)
-    except ValueError:
-        known = "int64, float64, string, bool, date32, timestamp, timestamp[us, UTC], decimal(10,2)"
-        msg = f"--type: must be a type such as {known}; got {text!r}"
-        raise UsageError(msg) from None
+    return {name: type_named(text, "--type") for name, text in _settings(ctx, option, given).items()}
 
 
 def order_option(command: F) -> F:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.core.errors import UnknownNameError
+from oop_engine.core.errors import UnknownNameError, UsageError
 from oop_engine.core.graphs.html import table_html
 from oop_engine.core.graphs.statistics import LateTuples, Statistics
 from oop_engine.core.groups.group_index import GroupIndex
@@ -72,6 +72,24 @@ class Outcome:
     def __repr__(self) -> str:
         """Return a table of the sinks, with late and refused rows and the seconds."""
         return in_a_table("Outcome", self.results, self.tuples, self.wall_s, self.late, self.refused)
+
+    @property
+    def table(self) -> pa.Table:
+        """The results of the only sink; raises ``UsageError`` if there are several."""
+        if len(self.results) != 1:
+            msg = f"table: there are the sinks {', '.join(self.results)}: take results[name]"
+            raise UsageError(msg)
+        return next(iter(self.results.values()))
+
+    def to_pandas(self) -> Any:
+        """Return ``table`` as a data frame of pandas."""
+        return self.table.to_pandas()
+
+    def to_polars(self) -> Any:
+        """Return ``table`` as a data frame of Polars, which must be installed."""
+        import polars
+
+        return polars.from_arrow(self.table)
 
     @property
     def late(self) -> LateTuples:

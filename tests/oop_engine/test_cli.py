@@ -15,10 +15,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from oop_engine.cli.app import app
-from oop_engine.cli.explain import contract
 from oop_engine.cli.replay import limited
 from oop_engine.core.operator import Operator
 from oop_engine.core.page import Page
+from oop_engine.lab.report.contract import contract
 from oop_engine.runners.feeds.forms import RING
 from tests.children import MOST_S, started
 from tests.oop_engine import toy_scenario

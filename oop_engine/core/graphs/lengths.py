@@ -44,7 +44,8 @@ def doubtful_lengths(plan: Plan) -> list[str]:
             schema = plan.schema(node.inputs[0])
             place = f"graph {plan.name!r}, node {node.name!r}"
             for value in _values(node.operator, _DEEP):
-                lines |= dict.fromkeys(f"{place}: {words}" for words in _doubts(value, schema))
+                gaps = not _has_several(node.operator)
+                lines |= dict.fromkeys(f"{place}: {words}" for words in _doubts(value, schema, gaps=gaps))
     return list(lines)
 
 
@@ -56,7 +57,13 @@ def log_doubtful_lengths(plan: Plan) -> None:
             logging.getLogger("oop_engine").warning("%s", line)
 
 
-def _doubts(value: Any, schema: Schema) -> Iterator[str]:
+def _has_several(operator: Any) -> bool:
+    """Tell whether windows have several definitions: others may cover the gaps of one."""
+    windows = getattr(operator, "windows", None)
+    return isinstance(windows, Mapping) and len(windows) > 1
+
+
+def _doubts(value: Any, schema: Schema, *, gaps: bool) -> Iterator[str]:
     of: Any = type(value)
     kind = type(value).__name__
     if pa.types.is_timestamp(schema.type_of(schema.progressing)):
@@ -67,7 +74,7 @@ def _doubts(value: Any, schema: Schema) -> Iterator[str]:
                     f"{kind}({name}={length}) is {lasting(length, schema.unit)}, in the unit of "
                     f"{schema.progressing!r}; write the unit with it, as in '{length} s'"
                 )
-    if {"range", "slide"} <= _lengths(of) and value.range is not None:
+    if gaps and {"range", "slide"} <= _lengths(of) and value.range is not None:
         try:
             range_, slide = (schema.length(length, kind) for length in (value.range, value.slide))
         except EngineError:  # another place refuses it

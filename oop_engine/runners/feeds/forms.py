@@ -33,6 +33,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.core.values.arrow_data import is_arrow
 from oop_engine.core.values.python_values import is_missing
 from oop_engine.runners.feeds.bad_rows import Refuse, refuse
+from oop_engine.runners.feeds.in_turn import InTurn
 from oop_engine.runners.feeds.rows import BadRowError, RowReader, is_row
 from oop_engine.runners.feeds.tables import columns_in, fields_of_array, is_column, part, value_at
 from oop_engine.traces.punctuation_records import punctuation_of_body
@@ -65,7 +66,7 @@ class Intake:
     with those of traces (None: they are counted in the trace alone).  Without ``refused`` a bad row is a
     ``ContractError``.
 
-    >>> import pyarrow as pa
+    >>>     import pyarrow as pa
     >>> intake = Intake("here", Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s"))
     >>> [message for message in intake.messages([{"ts": 1, "k": "a"}, (2, "b"), Linear(2), {"k": ["c"], "ts": [3]}])]
     [Page(2 rows of ts, k), Linear(below=2), Page(1 rows of ts, k)]
@@ -93,6 +94,7 @@ class Intake:
         self._waiting: list[Sequence[Any]] = []
         self._skipped: list[int] = []  # how many rows waited when a bad one came
         self._row = 0  # rows before those that wait
+        self._in_turn = InTurn()
 
     @property
     def waiting(self) -> int:
@@ -214,7 +216,7 @@ class Intake:
     def _pages(self, given: Any) -> Iterator[Message]:
         """Yield the pages of rows that are given together: a trace, columns, Arrow data."""
         if isinstance(given, Trace):
-            yield from self._of_trace(given)
+            yield from self._in_turn.behind(self._of_trace(given))
             return
         for columns in columns_in(given, self._schema, self._place):
             yield from self._slice(columns)

@@ -1,0 +1,77 @@
+"""Feeds of queries: in the form that a runner takes, and how far out of order they are."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from oop_engine.core.errors import UsageError
+from oop_engine.core.operator import Message
+from oop_engine.core.schema import Schema
+from oop_engine.query.event_time import Disorder
+from oop_engine.runners.feeds.forms import Intake
+from oop_engine.traces.lengths import length_text
+from oop_engine.traces.profile import profile
+from oop_engine.traces.trace import Trace, open_trace
+
+__all__ = ["disorder_of", "files_in", "opened"]
+
+_LOG = logging.getLogger("oop_engine")
+
+
+def opened(feed: Any, schema: Schema) -> Any:
+    """Return a feed with the files that a path names opened; all others as they are."""
+    if not isinstance(feed, str | Path):
+        return feed
+    traces = [open_trace(path, schema) for path in files_in(feed)]
+    return traces[0] if len(traces) == 1 else traces
+
+
+def files_in(path: str | Path) -> list[Path]:
+    """Return a file, or the files of a folder or of a pattern (``logs/*.csv``) in the order of their names.
+
+    Raises ``UsageError`` if there are none.
+    """
+    given = Path(path)
+    if "*" in given.name:
+        found = sorted(given.parent.glob(given.name))
+    elif given.is_dir():
+        found = sorted(
+            one for one in given.iterdir() if one.is_file() and not one.name.startswith((".", "_"))
+        )
+    else:
+        return [given]
+    if not found:
+        msg = f"{given}: there is no such file: give the path of a trace, of a folder of them, or a pattern"
+        raise UsageError(msg)
+    return found
+
+
+def disorder_of(feed: Any, schema: Schema, per: Sequence[str], name: str) -> Disorder:
+    """Return the least disorder that loses no record of a feed at rest, and log it.
+
+    The feed is read once.  O(rows).  Raises ``UsageError`` for a feed that can be read only once, or is not known yet.
+    """
+    if feed is None or isinstance(feed, Iterator | AsyncIterable) or hasattr(feed, "acknowledge"):
+        why = "its feed is not known yet" if feed is None else "its feed can be read only once"
+        msg = (
+            f"source {name!r}: how late may a record be? The disorder cannot be measured, for {why}: "
+            "give it, as in event_time(column, disorder='90 s')"
+        )
+        raise UsageError(msg)
+    found = profile(_messages(opened(feed, schema), schema, name), schema, per)
+    most = (found.lateness if found.own_lateness is None else found.own_lateness).most
+    text = length_text(most, schema.unit)
+    used = f"disorder={text!r}" if most else "disorder='ordered'"
+    within = f" within each {', '.join(per)}" if per else ""
+    late = f"come up to {text} out of order{within}" if most else f"come in order{within}"
+    _LOG.warning("source %r: records %s; used: event_time(%r, %s)", name, late, schema.progressing, used)
+    return text if most else "ordered"
+
+
+def _messages(feed: Any, schema: Schema, name: str) -> Iterator[Message]:
+    if isinstance(feed, Trace):
+        return iter(feed)
+    return Intake(f"source {name!r}", schema, "event_time", lambda *_: None).messages(feed)

@@ -1,0 +1,175 @@
+"""Running a query: over feeds at rest, as rows that become final, or as a service."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from oop_engine.connectors.sources.file_tail import FileTail
+from oop_engine.core.errors import UsageError
+from oop_engine.core.graphs.graph import Graph, Stream
+from oop_engine.core.groups.in_python import rows_of
+from oop_engine.core.page import Page
+from oop_engine.face import run
+from oop_engine.query.feeds import opened
+from oop_engine.query.finish import Finish
+from oop_engine.query.graph_of import Built, built
+from oop_engine.query.step import StepOutput, steps_of
+from oop_engine.runners.dispatch import Result
+from oop_engine.runners.feeds.bad_rows import BadRows
+from oop_engine.runners.replay import arun
+from oop_engine.service.serve import serve
+from oop_engine.service.served import Served
+
+__all__ = ["Runnable", "graph_of"]
+
+_WAITING = 64  # pages of results that nobody has read yet
+
+
+def graph_of(results: Mapping[str, Runnable], name: str = "query") -> Graph:
+    """Return the graph of several results, a sink each under its name; equal steps are one node.
+
+    >>> from oop_engine import stream
+    >>> log = stream("log", {"ts": "int64"}).event_time("ts", "ordered", unit="s")
+    >>> list(graph_of({"all": log, "old": log.filter("ts < 10")}).nodes)
+    ['log', 'event-time', 'all', 'filter', 'old']
+    """
+    return built(name, {sink: one._output for sink, one in results.items()}).graph
+
+
+class Runnable:
+    """The ways to run a stream; ``DataStream`` has the rest."""
+
+    _output: StepOutput
+    _finish: Finish
+
+    @property
+    def graph(self) -> Graph:
+        """The graph, with the sink ``result``, to go on by hand; ``UsageError`` if a disorder is not known."""
+        return self._built({}).graph
+
+    def run(
+        self, feed: Any = None, /, *, on: str = "inline", bad_rows: BadRows | None = None, check: bool = False,
+        **feeds: Any,
+    ) -> Any:  # fmt: skip
+        """Run the query over ``feeds``, one for each source by its name, or ``feed`` of the only one; an ``Outcome``.
+
+        A feed is a path of a trace, of a folder or a pattern of traces, or a form of ``run``: a data frame, columns,
+        rows.  A source of ``scan`` has one.  ``on``: ``"inline"``, ``"local"`` or ``"spark"``.  Its ``table`` is the
+        result.  Raises ``UsageError`` if a source has no feed, and as ``run`` does.
+        """
+        made = self._built(self._by_name(feed, feeds))
+        options: dict[str, Any] = {"on": on, "bad_rows": bad_rows, **({"check": True} if check else {})}
+        return _finished(run(made.graph, _opened(made), **options), self._finish)
+
+    async def rows(self, feed: Any = None, /, **feeds: Any) -> AsyncIterator[dict[str, Any]]:
+        """Yield results as they become final, while the feeds are read no faster than that.
+
+        A feed may be an asynchronous iterable.  Left before its end (``break``), nothing of it goes on.
+        """
+        made = self._built(self._by_name(feed, feeds))
+        found: asyncio.Queue[Page | None] = asyncio.Queue(_WAITING)
+
+        async def take(result: Result) -> None:
+            if isinstance(result.message, Page):
+                await found.put(result.message)
+
+        async def work() -> None:
+            try:
+                await arun(made.graph, _opened(made), on_result=take)
+            finally:
+                await found.put(None)
+
+        task = asyncio.create_task(work())
+        try:
+            while (page := await found.get()) is not None:
+                for row in rows_of(page.batch.select(self._finish.shown(page.schema.names))):
+                    yield row
+            await task
+        finally:
+            task.cancel()
+            while not found.empty():
+                found.get_nowait()
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([task])
+
+    async def serve(
+        self, source: Any = None, /, *, to: Any, checkpoint: str | Path | None = None, page: int | None = None,
+        signals: bool = True, options: Mapping[str, Any] | None = None, **sources: Any,
+    ) -> Served:  # fmt: skip
+        """Run the query as a service over live ``sources`` into the sink ``to``; a path is a file that grows.
+
+        ``options`` are those of ``serve``.  Raises ``UsageError`` for a query whose state has no end, and as it does.
+        """
+        made = self._built(self._by_name(source, sources), measure=False)
+        if made.unbounded:
+            name, why = next(iter(made.unbounded.items()))
+            msg = f"query: {name!r} has a state without an end over a live source: {why}"
+            raise UsageError(msg)
+        if self._finish.needs_all:
+            msg = "serve: ORDER BY and LIMIT need all results, and a live source has no last one: leave them out"
+            raise UsageError(msg)
+        live = {name: _live(name, made, feed) for name, feed in made.feeds.items()}
+        others = dict(options or {})
+        return await serve(
+            made.graph, live, {"result": to}, checkpoint=checkpoint, page=page, signals=signals, **others
+        )
+
+    def explain(self) -> str:
+        """Return the plan in words: the graph, and when each node emits."""
+        from oop_engine.query.explained import explained
+
+        return explained(self._built({}))
+
+    def _built(self, feeds: Mapping[str, Any], *, measure: bool = True) -> Built:
+        return built("query", {"result": self._output}, feeds, measure=measure)
+
+    def _by_name(self, feed: Any, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the feeds by their sources; one that has no name is that of the only source."""
+        if feed is None:
+            return dict(feeds)
+        names = sources_of(self._output)
+        if len(names) != 1 or feeds:
+            there = f"there are {', '.join(names)}"
+            msg = f"run: a feed without a name is for a query of one source; {there}: give name=feed"
+            raise UsageError(msg)
+        return {names[0]: feed}
+
+
+def sources_of(output: StepOutput) -> list[str]:
+    """Return the names of the sources of a query."""
+    return list(dict.fromkeys(str(step.name) for step, _ in steps_of(output) if step.operator is None))
+
+
+def _opened(made: Built) -> dict[str, Any]:
+    """Return the feeds as a runner takes them."""
+    for name, feed in made.feeds.items():
+        if feed is None:
+            msg = f"run: source {name!r} has no feed: give {name}=, a path, a data frame or rows"
+            raise UsageError(msg)
+    schemas = made.graph.plan()
+    return {name: opened(feed, schemas.schema(Stream(name))) for name, feed in made.feeds.items()}
+
+
+def _live(name: str, made: Built, feed: Any) -> Any:
+    """Return a live source; a path is a file that is followed."""
+    if feed is None:
+        msg = f"serve: source {name!r} has no feed: give {name}=, such as FileTail(path) or Kafka(...)"
+        raise UsageError(msg)
+    return FileTail(feed) if isinstance(feed, str | Path) else feed
+
+
+def _finished(outcome: Any, finish: Finish) -> Any:
+    """Return an outcome whose results are in their order, without hidden columns."""
+    for name, table in outcome.results.items():
+        shown = table.select(finish.shown(table.column_names))
+        if finish.needs_all:
+            at = finish.rows(table)
+            shown = shown.take(at)
+            for figures in (outcome.emitted, outcome.waited_s):
+                figures[name] = figures[name][at]
+        outcome.results[name] = shown
+    return outcome

@@ -1,0 +1,173 @@
+"""Where a query begins: ``stream``, whose columns are declared, and ``scan``, which reads them from the data."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn, TypeAlias
+
+import pyarrow as pa
+
+from oop_engine.core.arguments import did_you_mean
+from oop_engine.core.errors import GraphError, UsageError
+from oop_engine.core.schema import Schema
+from oop_engine.core.units import Length
+from oop_engine.core.values.frames import typed_batches
+from oop_engine.core.values.type_names import type_named
+from oop_engine.query.data_stream import DataStream
+from oop_engine.query.event_time import Disorder, EventTime
+from oop_engine.query.feeds import files_in
+from oop_engine.query.step import of_operator, of_source
+from oop_engine.runners.feeds.forms import is_whole
+from oop_engine.traces.format_registry import FORMATS, format_of
+from oop_engine.traces.trace import open_trace
+
+__all__ = ["Columns", "scan", "stream"]
+
+_TIMES = ("ts", "time", "timestamp", "event_time", "date_time", "datetime", "at")
+_LOG = logging.getLogger("oop_engine")
+Types: TypeAlias = Mapping[str, pa.DataType | str] | pa.Schema
+
+
+class Columns:
+    """Columns without event time yet: only ``event_time`` can follow."""
+
+    def __init__(self, name: str, fields: pa.Schema, feed: Any = None, types: Types | None = None) -> None:
+        self._name, self._fields, self._feed, self._types = name, fields, feed, types
+
+    @classmethod
+    def of(cls, name: str, types: Types, feed: Any = None) -> Columns:
+        """Return declared columns, read from ``feed``."""
+        return cls(name, pa.schema(list((_types(types) or {}).items())), feed)
+
+    @property
+    def fields(self) -> pa.Schema:
+        """The columns and their types."""
+        return self._fields
+
+    def times(self) -> list[str]:
+        """Return the columns that may be the event time: moments, or else texts and integers of a telling name."""
+        moments = [field.name for field in self._fields if pa.types.is_timestamp(field.type)]
+        return moments or [name for name in self._fields.names if name.lower() in _TIMES]
+
+    def event_time(
+        self,
+        column: str,
+        disorder: Disorder | None = None,
+        *,
+        per: str | tuple[str, ...] | list[str] = (),
+        idle: Length | None = None,
+        watermark: Disorder | None = None,
+        unit: str = "",
+    ) -> DataStream:
+        """Return the stream whose event time is ``column``, a timestamp, an integer in ``unit``, or ISO text.
+
+        Parameters
+        ----------
+        disorder
+            How far a record may come behind the latest one: a length (``"90 s"``), ``"ordered"``, ``"upstream"``
+            (punctuation comes in the feed), or a policy.  Records behind that are late: dropped and counted, or read
+            from ``late``.  None: measured on a feed at rest, so that no record is late; a live source needs it.
+        per
+            Key columns in each of which this holds by itself: punctuation per key.
+        idle
+            How long a source may be silent before its bound follows the clock, so that it holds nothing back.
+        watermark
+            A disorder that most records keep: early results come by it (``emit``).
+
+        Raises ``GraphError`` if a column is not there or is of a type that is no time.
+
+        >>> log = stream("log", {"ts": "timestamp[us, UTC]", "host": "string"}).event_time("ts", "90 s")
+        >>> log.columns
+        ['ts', 'host']
+        """
+        if column not in self._fields.names:
+            hint = did_you_mean(column, self._fields.names)
+            msg = f"{self._name}: no column {column!r}; there are {', '.join(self._fields.names)}{hint}"
+            raise GraphError(msg)
+        schema = self._timed(column, unit)
+        keys = (per,) if isinstance(per, str) else tuple(per)
+        asked = EventTime(disorder, keys, idle, watermark)
+        source = of_source(self._name, schema, self._feed)
+        operator = asked.punctuate("ordered") if disorder is None else asked.punctuate()
+        measure = asked if disorder is None else None
+        return DataStream(of_operator("event-time", operator, source, measure=measure))
+
+    def _timed(self, column: str, unit: str) -> Schema:
+        """Return the columns with ``column`` as event time; of a file whose types are guessed, a text may be a time."""
+        if isinstance(self._feed, str | Path):
+            first = files_in(self._feed)[0]
+            found = open_trace(first, time=column, unit=unit or None, types=_types(self._types))
+            for note in found.notes:
+                _LOG.info("source %r: %s", self._name, note)
+            return found.schema
+        kind = self._fields.field(column).type
+        if not pa.types.is_string(kind) and not pa.types.is_large_string(kind):
+            return Schema(self._fields, column, unit)
+        moments = pa.timestamp("us", "UTC")
+        _LOG.info("source %r: %r is text, and read as %s", self._name, column, moments)
+        at = self._fields.get_field_index(column)
+        return Schema(self._fields.set(at, pa.field(column, moments)), column, unit)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_") or not hasattr(DataStream, name):
+            raise AttributeError(name)
+        way_out = f"write {self._name}.event_time('...', disorder='90 s')"
+        msg = f"{self._name}.{name}: which column is the event time? First {way_out}"
+        raise UsageError(msg)
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{field.name}: {field.type}" for field in self._fields)
+        return f"{self._name}({columns}), without event time: call event_time(column)"
+
+
+def stream(name: str, schema: Types | Schema) -> Any:
+    """Return a source of declared columns: ``Columns``, or of a ``Schema`` the stream, with punctuation from its feed.
+
+    Types are those of Arrow, or their names: ``"int64"``, ``"string"``, ``"timestamp[us, UTC]"``.
+
+    >>> log = stream("log", {"ts": "int64", "host": "string"}).event_time("ts", "ordered", unit="s")
+    >>> log.columns
+    ['ts', 'host']
+    """
+    if isinstance(schema, Schema):
+        return DataStream(of_source(name, schema))
+    return Columns.of(name, schema)
+
+
+def scan(data: Any, name: str | None = None, *, types: Types | None = None) -> Columns:
+    """Return a source that reads ``data``: a trace, a folder or a pattern of traces, a data frame, columns, rows.
+
+    The columns are those of the data, of a text format guessed (``types`` for some of them).  ``name`` is that of the
+    source; default: of a file its stem, else ``"rows"``.  Raises as ``open_trace`` does.
+
+    >>> rows = [{"at": 3, "host": "a"}, {"at": 1, "host": "b"}]
+    >>> scan(rows).event_time("at", "2 s", unit="s").columns
+    ['at', 'host']
+    """
+    if isinstance(data, str | Path):
+        first = files_in(data)[0]
+        own = name or re.sub(r"[^\w-]+", "-", first.name.split(".")[0]).strip("-") or "rows"
+        reader = FORMATS[format_of(first, None)].reader(first, ())
+        return Columns(own, reader.fields, data, types)
+    if isinstance(data, Mapping):
+        fields = pa.table(dict(data)).schema
+    elif isinstance(data, list | tuple):
+        fields = pa.Table.from_pylist([dict(row) for row in data]).schema
+    elif is_whole(data):
+        fields = typed_batches(data)[0].schema
+    else:
+        got = f"got {type(data).__name__}: declare its columns, stream(name, types)"
+        msg = f"scan takes a path, a data frame, columns or a list of rows; {got}"
+        raise UsageError(msg)
+    return Columns(name or "rows", fields, data)
+
+
+def _types(given: Types | None) -> dict[str, pa.DataType] | None:
+    """Return types by the names of columns."""
+    if given is None:
+        return None
+    items = zip(given.names, given.types, strict=True) if isinstance(given, pa.Schema) else given.items()
+    return {column: type_named(kind) if isinstance(kind, str) else kind for column, kind in items}

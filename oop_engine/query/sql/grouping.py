@@ -1,0 +1,245 @@
+"""Grouping: keys and arguments of a GROUP BY become columns, then a window aggregate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from oop_engine.core.errors import EngineError, GraphError
+from oop_engine.operators.aggregates import Aggregation, Count
+from oop_engine.operators.triggers import Emit
+from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.windows import Global, Sliding, Tumbling
+from oop_engine.query.data_stream import DataStream
+from oop_engine.query.joins import as_length
+from oop_engine.query.sql.aggregates import AGGREGATES, name_of
+from oop_engine.query.sql.plans import project, then
+from oop_engine.query.sql.reading.mistakes import mistake, unsupported
+from oop_engine.query.sql.relation import Name, NamedStream, Names
+from oop_engine.query.sql.scalar.calls import call_of
+from oop_engine.query.sql.scalar.expressions import Expressions, key_of
+from oop_engine.query.sql.stage import BOUNDS, Stage
+from oop_engine.query.sql.windows import FORMS, bucket, of_call
+
+__all__ = ["UNBOUNDED", "Grouping"]
+
+_TRUNCATED = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86_400}
+UNBOUNDED = (
+    "a GROUP BY without a window has a state for each key and a result only at the end of the stream: "
+    "group by a window, TUMBLE(s, ts, INTERVAL '1' MINUTE) or time_bucket(INTERVAL '1 minute', ts), "
+    "add EMIT CHANGES, which shows how it grows, or read a source that ends"
+)
+
+
+class Grouping:
+    """Keys and aggregates of one GROUP BY, over a relation."""
+
+    def __init__(self, text: str, relation: NamedStream, emit: Emit | None) -> None:
+        self._text, self._relation, self._emit = text, relation, emit
+        self._expressions = Expressions(text, relation.names, relation.stream.schema)
+        self._columns: dict[str, Any] = {}
+        self._by: list[str] = []
+        self._made: dict[str, str] = {}
+        self._aggregates: dict[str, Aggregation] = {}
+        self._nodes: dict[str, Any] = {}
+        self._windows = relation.windows
+        self._bounds_asked = self._at_time = False
+
+    def key(self, node: Any) -> None:
+        """Take a key: the bounds of windows, a window by a function, or a column."""
+        relation = self._relation
+        key = key_of(node, relation.names)
+        if isinstance(node, exp.Column) and node.name.lower() in BOUNDS and not relation.names.columns(node):
+            if relation.windows is None:
+                raise mistake(
+                    self._text,
+                    node,
+                    f"{node.name}: FROM has no window, such as TUMBLE(s, ts, INTERVAL '1' MINUTE)",
+                )
+            self._bounds_asked = True
+            return
+        windows = self._window_of(node)
+        if windows is not None:
+            if self._windows is not None:
+                raise mistake(self._text, node, "there is a window already: one is enough")
+            self._windows, self._bounds_asked = windows, True
+            self._made[key] = "window_start"
+            return
+        if (
+            isinstance(node, exp.Column)
+            and relation.names.columns(node) == [relation.time]
+            and self._windows is None
+        ):
+            self._at_time = True
+            self._made[key] = "window_start"
+            return
+        if key in self._made:
+            return
+        self._by.append(self._column(node, "_k", len(self._by)))
+        self._made[key] = self._by[-1]
+
+    def _window_of(self, node: Any) -> Any:
+        """Return the windows of ``tumble(...)``, ``time_bucket(...)`` and ``date_trunc(...)`` of the event time."""
+        schema = self._relation.stream.schema
+        if isinstance(node, exp.Anonymous) and node.name.upper() in FORMS:
+            return of_call(
+                self._text, node, [one for one in node.expressions if not isinstance(one, exp.Column)], schema
+            )
+        if isinstance(node, exp.DateBin) and self._is_time(node.expression):
+            return bucket(self._text, node, schema)
+        if isinstance(node, exp.TimestampTrunc) and self._is_time(node.this):
+            seconds = _TRUNCATED.get(node.args["unit"].name.upper())
+            zone = getattr(schema.type_of(schema.progressing), "tz", None)
+            return Tumbling(f"{seconds} s") if seconds and zone in (None, "UTC") else None
+        return None
+
+    def _is_time(self, node: Any) -> bool:
+        return isinstance(node, exp.Column) and self._relation.names.columns(node) == [self._relation.time]
+
+    def aggregate(self, key: str, node: Any) -> None:
+        """Take an aggregate of the query."""
+        name = f"_r{len(self._aggregates)}"
+        self._aggregates[name] = self.made_of(node)
+        self._nodes[name] = node
+        self._made[key] = name
+
+    def made_of(self, node: Any) -> Aggregation:
+        """Return the aggregate of a call, its arguments as columns."""
+        where = None
+        if isinstance(node, exp.Filter):
+            where, node = node.expression.this, node.this
+        constants: list[Any] = []
+        if isinstance(node, exp.WithinGroup):
+            constants = [constant_of(self._text, one) for one in call_of(node.this)[1]]
+            name, arguments = name_of(node.this), [one.this for one in node.expression.expressions]
+        else:
+            name, arguments = name_of(node), call_of(node)[1]
+        if arguments and isinstance(arguments[0], exp.Distinct):
+            if name not in ("COUNT", "MIN", "MAX") or len(arguments[0].expressions) != 1:
+                raise unsupported(
+                    self._text, node, f"{name}(DISTINCT ...)", "COUNT(DISTINCT x) of one column"
+                )
+            name = "COUNT_DISTINCT" if name == "COUNT" else name
+            arguments = arguments[0].expressions
+        if name == "COUNT_IF":
+            name, where = "COUNT", arguments[0]
+            arguments = []
+        if name not in AGGREGATES:
+            raise mistake(
+                self._text,
+                node,
+                f"no aggregate {name.lower()!r}; there are {', '.join(sorted(AGGREGATES)).lower()}",
+            )
+        if name == "COUNT" and (not arguments or isinstance(arguments[0], exp.Star)):
+            if where is None:
+                return Count()
+            arguments = [exp.Boolean(this=True)]
+        columns = [one for one in arguments if not _is_constant(one)] or arguments[:1]
+        constants += [constant_of(self._text, one) for one in arguments if one not in columns]
+        inputs = [self._argument(one, where) for one in columns]
+        try:
+            return AGGREGATES[name](*inputs, *constants)
+        except (EngineError, TypeError) as error:
+            raise mistake(self._text, node, f"{name.lower()}: {error}") from error
+
+    def _argument(self, node: Any, where: Any) -> str:
+        if where is None:
+            return self._column(node, "_a", len(self._columns))
+        value = self._expressions.value(node)
+        chosen = pc.if_else(
+            self._expressions.predicate(where), value.expression, pc.scalar(None).cast(value.kind)
+        )
+        name = f"_a{len(self._columns)}"
+        self._columns[name] = chosen
+        return name
+
+    def _column(self, node: Any, prefix: str, number: int) -> str:
+        """Return a column with the value of ``node``, one for equal ones of the same kind."""
+        found = self._expressions.value(node).expression
+        plain = node.name if isinstance(node, exp.Column) else ""
+        value: Any = self._relation.names.columns(node)[0] if plain else found
+        for name, one in self._columns.items():
+            if (
+                prefix == "_a"
+                and isinstance(one, str)
+                and isinstance(value, str)
+                and one == value
+                and name.startswith("_a")
+            ):
+                return name
+        name = f"{prefix}{number}"
+        self._columns[name] = value
+        return name
+
+    def prepared(self, keep: Sequence[str] = ()) -> DataStream:
+        """Return the stream with the columns that are needed, and those to ``keep`` (none: the event time)."""
+        own = {name: name for name in keep} if keep else {"_time": self._relation.time}
+        return project(self._relation.stream, {**own, **self._columns})
+
+    def stage(self) -> Stage:
+        """Return the relation of the results."""
+        relation = self._relation
+        if relation.windows is not None and not self._bounds_asked:
+            raise mistake(self._text, exp.Null(), "GROUP BY lacks the window: add window_start, window_end")
+        stamp: Literal["start", "end"] = "end"
+        unbounded = None
+        windows = self._windows
+        if windows is None and self._at_time:
+            unit = relation.stream.schema.unit
+            windows, stamp = Tumbling(as_length(1, unit)), "start"
+        elif self._at_time:
+            raise mistake(
+                self._text, exp.Null(), "GROUP BY has a window, and the event time itself: one is enough"
+            )
+        elif windows is None:
+            windows = Global()
+            unbounded = None if self._emit is not None else UNBOUNDED
+        made = self._aggregates or {"_r": Count()}
+        self._check_session_keys()
+        operator = WindowAggregate(windows, made, self._by, stamp=stamp, emit=self._emit)
+        try:
+            stream = then(self.prepared(), "agg", operator, unbounded)
+        except GraphError as error:
+            raise self._explained(error, made) from error
+        bounds = [Name("", name, name) for name in BOUNDS[:2]] if self._bounds_asked else []
+        whole = isinstance(windows, Tumbling | Sliding)
+        twins = frozenset(BOUNDS[:2]) if whole else frozenset()
+        return Stage(NamedStream(stream, Names(tuple(bounds)), twins=twins), self._made, relation.names)
+
+    def _explained(self, error: GraphError, made: Mapping[str, Aggregation]) -> Exception:
+        """Return a mistake at the aggregate that an error is about, with the names of the query."""
+        words = str(error).removeprefix("WindowAggregate: ")
+        for name, node in self._nodes.items():
+            if repr(made[name]) in words or all(
+                repr(column) in words for column in made[name].columns or ("",)
+            ):
+                for column in made[name].columns:
+                    words = words.replace(repr(column), repr(str(self._columns[column])))
+                return mistake(self._text, node, words)
+        return mistake(self._text, exp.Null(), words)
+
+    def _check_session_keys(self) -> None:
+        grouped = [self._columns[one] for one in self._by]
+        missing = [
+            name for name in self._relation.keys if not any(isinstance(c, str) and c == name for c in grouped)
+        ]
+        if missing:
+            raise mistake(
+                self._text, exp.Null(), f"the keys of SESSION must be in GROUP BY: {', '.join(missing)}"
+            )
+
+
+def _is_constant(node: Any) -> bool:
+    return isinstance(node, exp.Literal | exp.Neg | exp.Boolean) and not isinstance(node, exp.Boolean)
+
+
+def constant_of(text: str, node: Any) -> Any:
+    """Return the value of a literal."""
+    if isinstance(node, exp.Neg):
+        return -constant_of(text, node.this)
+    if not isinstance(node, exp.Literal):
+        raise mistake(text, node, "a constant is wanted here")
+    return node.this if node.is_string else float(node.this) if "." in node.this else int(node.this)

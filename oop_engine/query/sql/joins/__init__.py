@@ -1,0 +1,1 @@
+"""Joins of SQL: conditions, and the joins that they make."""

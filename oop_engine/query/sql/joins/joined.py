@@ -1,0 +1,90 @@
+"""Joining: a join of two relations under a condition that was read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from oop_engine.core.errors import GraphError
+from oop_engine.operators.joining.bands import AsOf
+from oop_engine.query.sql.joins.condition import Condition
+from oop_engine.query.sql.plans import band_of, pair_schema, paired
+from oop_engine.query.sql.reading.mistakes import mistake, unsupported
+from oop_engine.query.sql.relation import NamedStream, Names
+from oop_engine.query.sql.scalar.expressions import Expressions
+
+__all__ = ["joined"]
+
+
+def joined(
+    text: str, node: Any, kind: str, condition: Condition, left: NamedStream, right: NamedStream
+) -> NamedStream:
+    """Return the join of ``kind``; raises ``UsageError`` at ``node`` for a condition that no join has."""
+    bound = condition.least is not None or condition.most is not None
+    if not condition.pairs and not bound and not kind.startswith("asof"):
+        raise unsupported(
+            text, node, "a join without equal keys and without a band of time", "ON a.k = b.k AND ..."
+        )
+    try:
+        if kind.startswith("asof"):
+            return _as_of(text, node, kind.removeprefix("asof-"), condition, left, right)
+        if kind == "right":
+            found = _Join(text, _turned(condition), right, left).relation("left")
+            names = (
+                *found.names.names[len(right.names.names) :],
+                *found.names.names[: len(right.names.names)],
+            )
+            return replace(found, names=Names(names))
+        return _Join(text, condition, left, right).relation(kind)
+    except GraphError as error:
+        raise mistake(text, node, str(error)) from error
+
+
+class _Join:
+    """A join, left and right as the operator has them."""
+
+    def __init__(self, text: str, condition: Condition, left: NamedStream, right: NamedStream) -> None:
+        self._text, self._condition, self._left, self._right = text, condition, left, right
+        taken = left.stream.schema.names
+        self.suffix = f"_{len(taken)}"
+        while any(f"{name}{self.suffix}" in taken for name in right.stream.schema.names):
+            self.suffix += "_"
+        of_right = {
+            name: f"{name}{self.suffix}" if name in taken else name for name in right.stream.schema.names
+        }
+        moved = (replace(one, column=of_right[one.column]) for one in right.names.names)
+        self.names = Names((*left.names.names, *moved))
+
+    def relation(self, kind: str) -> NamedStream:
+        """Return the join of ``kind``."""
+        left, right, condition = self._left.stream, self._right.stream, self._condition
+        band, unbounded = band_of(condition.least, condition.most, left.schema.unit)
+        where = None
+        if condition.rest:
+            schema = pair_schema(left, right, condition.pairs, band, self.suffix)
+            where = Expressions(self._text, self.names, schema).predicate(exp.and_(*condition.rest))
+        stream = paired(left, right, condition.pairs, band, kind, self.suffix, where, unbounded)
+        return NamedStream(stream, self._left.names if kind in ("semi", "anti") else self.names)
+
+
+def _as_of(
+    text: str, node: Any, kind: str, condition: Condition, left: NamedStream, right: NamedStream
+) -> NamedStream:
+    """Return each left row with the latest right one that is not after it."""
+    if condition.least is not None or condition.most != 0 or condition.rest:
+        raise mistake(text, node, f"ASOF JOIN reads ON a.k = b.k AND a.{left.time} >= b.{right.time}")
+    join = _Join(text, condition, left, right)
+    stream = paired(left.stream, right.stream, condition.pairs, AsOf(), kind, join.suffix)
+    return NamedStream(stream, join.names)
+
+
+def _turned(condition: Condition) -> Condition:
+    """Return the condition of the exchanged sides."""
+    return Condition(
+        [(b, a) for a, b in condition.pairs],
+        None if condition.most is None else -condition.most,
+        None if condition.least is None else -condition.least,
+        condition.rest,
+    )

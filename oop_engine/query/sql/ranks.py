@@ -1,0 +1,111 @@
+"""Ranks: ``ROW_NUMBER() OVER (PARTITION BY ... ORDER BY ...)``, with a limit in QUALIFY or in an outer WHERE."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from oop_engine.operators.top_n import TopN
+from oop_engine.query.finish import Finish
+from oop_engine.query.sql.joins.condition import conjuncts
+from oop_engine.query.sql.plans import project, then
+from oop_engine.query.sql.reading.mistakes import mistake, unsupported
+from oop_engine.query.sql.relation import Name, NamedStream, Names, RankColumn
+from oop_engine.query.sql.scalar.expressions import key_of
+from oop_engine.query.sql.stage import Item, Listed, Stage, inner_of
+
+__all__ = ["RANKS", "limit_of", "ranked", "ranks_in"]
+
+RANKS = {exp.RowNumber: "row_number", exp.Rank: "rank", exp.DenseRank: "dense_rank"}
+_UNBOUNDED = (
+    "ranks without the window among the keys of PARTITION BY are known only at the end of the stream: "
+    "add window_end to PARTITION BY, or read a source that ends"
+)
+
+
+def ranks_in(items: list[Item], qualify: Any) -> list[Any]:
+    """Return the ranks of a SELECT list and of QUALIFY."""
+    nodes = [item.node for item in items] + ([] if qualify is None else [qualify])
+    return [one for node in nodes for one in node.find_all(exp.Window) if type(one.this) in RANKS]
+
+
+def ranked(
+    text: str, stage: Stage, items: list[Item], calls: list[Any], qualify: Any, limits: tuple[int | None, int]
+) -> NamedStream:
+    """Return the first rows of each partition, with their places where the list asks for them."""
+    if len({key_of(one, stage.relation.names) for one in calls}) > 1:
+        raise unsupported(text, calls[1], "two different ranks", "take each apart in WITH")
+    with_rank = [
+        item for item in items if any(type(one.this) in RANKS for one in item.node.find_all(exp.Window))
+    ]
+    for item in with_rank:
+        if not isinstance(inner_of(item.node), exp.Window):
+            raise unsupported(text, item.node, "an expression of a rank", "compute it in an outer SELECT")
+    alias = with_rank[0].name if with_rank else "_rank"
+    ranking = _Ranking(text, stage, items, with_rank, alias)
+    limit = ranking.limit_of(qualify)
+    found = ranking.first(limit, calls[0], limits)
+    if limit is not None:
+        return found
+    return replace(found, ranked=RankColumn(alias, lambda n: ranking.first(n, calls[0], limits)))
+
+
+class _Ranking:
+    """The columns that a rank needs, and the operator behind them."""
+
+    def __init__(self, text: str, stage: Stage, items: list[Item], with_rank: list[Item], alias: str) -> None:
+        self._text, self._relation, self._alias = text, stage.relation, alias
+        self._shown = [item.name for item in items]
+        self._listed = Listed(text, stage)
+        for item in items:
+            if item not in with_rank:
+                self._listed.columns[item.name] = self._listed.value(item.node)
+        self._extra = self._listed.keep(self._relation.time)
+
+    def limit_of(self, qualify: Any) -> int | None:
+        """Return the n of QUALIFY."""
+        found = None
+        for part in [] if qualify is None else conjuncts(qualify.this):
+            if (limit := limit_of(part, self._alias)) is None or (isinstance(part, exp.EQ) and limit > 1):
+                raise mistake(self._text, part, "QUALIFY reads ROW_NUMBER() OVER (...) <= 3")
+            found = limit if found is None else min(found, limit)
+        return found
+
+    def first(self, n: int | None, call: Any, limits: tuple[int | None, int]) -> NamedStream:
+        """Return the first ``n`` rows of each partition; None: all, with their places."""
+        by = [self._named(one) for one in call.args.get("partition_by") or []]
+        ordered = call.args.get("order")
+        order = [
+            f"{'-' if one.args.get('desc') else ''}{self._named(one.this)}"
+            for one in ([] if ordered is None else ordered.expressions)
+        ]
+        time = str(self._listed.name_of(self._relation.time))
+        timed = any(self._is_time(name) for name in by)
+        keys = [name for name in dict.fromkeys(by) if name != time]
+        operator = TopN(n, order or [time], keys, timed=timed, rank=self._alias, ties=RANKS[type(call.this)])
+        source = project(self._relation.stream, self._listed.columns)
+        stream = then(source, "rank", operator, None if timed else _UNBOUNDED)
+        hidden = frozenset(name for name in stream.schema.names if name not in self._shown)
+        names = Names(tuple(Name("", name, name) for name in self._shown))
+        return NamedStream(stream, names, finish=Finish(hidden, (), *limits))
+
+    def _named(self, node: Any) -> str:
+        return self._listed.add(node, "_part")[0]
+
+    def _is_time(self, name: str) -> bool:
+        """Tell whether rows with equal values of a column have one event time."""
+        column = self._listed.columns[name]
+        return isinstance(column, str) and column in {self._relation.time, *self._relation.twins}
+
+
+def limit_of(part: Any, alias: str) -> int | None:
+    """Return n of ``rank <= n``, ``rank < n + 1`` and ``rank = n``; None: it is another condition."""
+    if not isinstance(part, exp.LTE | exp.LT | exp.EQ):
+        return None
+    of, number = part.this, part.expression
+    is_rank = isinstance(of, exp.Window) or (isinstance(of, exp.Column) and of.name.lower() == alias.lower())
+    if not is_rank or not isinstance(number, exp.Literal) or not number.this.isdigit():
+        return None
+    return max(int(number.this) - isinstance(part, exp.LT), 1)

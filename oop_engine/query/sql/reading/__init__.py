@@ -1,0 +1,1 @@
+"""Reading SQL: tokens, statements, and mistakes with their place."""

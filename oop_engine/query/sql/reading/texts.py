@@ -1,0 +1,272 @@
+"""Texts: SQL is read by sqlglot, in the dialect of DuckDB.
+
+Forms that it does not read are rewritten as tokens before: those of Flink (``TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts),
+...))``, ``WATERMARK FOR``, ``SESSION(s PARTITION BY k, ...)``), ``EMIT`` behind a query, and windows in brackets as the
+thesis and CQL have them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from oop_engine.core.errors import SetupError, UsageError
+from oop_engine.core.schema import Schema
+from oop_engine.operators.values.expressions import Expression
+from oop_engine.query.sql.reading.mistakes import mistake_at
+
+__all__ = ["Statement", "WatermarkClause", "expression_of", "statements_in"]
+
+_WINDOWS = {"TUMBLE", "HOP", "CUMULATE", "SESSION"}
+_DEEPEST = 200
+
+
+@dataclass
+class WatermarkClause:
+    """``WATERMARK FOR column [PER key, ...] AS expression``; ``text`` is the expression."""
+
+    column: str
+    per: tuple[str, ...]
+    text: str
+
+
+@dataclass
+class Statement:
+    """A parsed statement, and parts taken aside: ``EMIT``, watermarks, keys of sessions by the place of the call."""
+
+    tree: Any
+    emit: list[str] = field(default_factory=list)
+    watermarks: list[WatermarkClause] = field(default_factory=list)
+    idle: str | None = None
+    upstream: bool = False
+    sessions: dict[int, list[str]] = field(default_factory=dict)
+
+
+def expression_of(text: str, schema: Schema, place: str) -> Expression:
+    """Return a scalar expression over the columns of ``schema``; raises ``UsageError`` with the place of a mistake."""
+    from sqlglot import exp
+
+    from oop_engine.query.sql.relation import columns_of
+    from oop_engine.query.sql.scalar.expressions import Expressions
+
+    found = statements_in(text)
+    tree = found[0].tree
+    if len(found) != 1 or not isinstance(tree, exp.Condition) or isinstance(tree, exp.Query):
+        msg = f"{place}: one expression is wanted, such as 'bytes > 100'; got {text!r:.80}"
+        raise UsageError(msg)
+    return Expressions(text, columns_of(schema), schema).value(tree).expression
+
+
+def statements_in(text: str) -> list[Statement]:
+    """Return the statements of a text.
+
+    Raises ``UsageError`` with line, column and a caret where it cannot be read, ``SetupError`` without sqlglot.
+    """
+    given: object = text
+    if not isinstance(given, str):
+        msg = f"sql: a text is wanted; got {text!r:.80}"
+        raise UsageError(msg)
+    try:
+        import sqlglot
+        from sqlglot.errors import ParseError, TokenError
+    except ImportError as error:
+        msg = "SQL needs sqlglot: pip install 'oop-engine[sql]'"
+        raise SetupError(msg) from error
+    dialect = sqlglot.Dialect.get_or_raise("duckdb")
+    try:
+        tokens = dialect.tokenize(text)
+        statements = [_Rewriting(text, part) for part in _parts(tokens)]
+        for one in statements:
+            [one.made.tree] = dialect.parser().parse(one.tokens, text)
+    except ParseError as error:
+        found = error.errors[0] if error.errors else {}
+        words = str(found.get("description") or error).split(" missing for <class")[0].rstrip(".")
+        raise mistake_at(text, found.get("line") or 1, _column(text, found), words) from error
+    except TokenError as error:
+        raise mistake_at(text, 1, 1, f"cannot be read: {' '.join(str(error).split())}") from error
+    except RecursionError as error:
+        raise mistake_at(
+            text, 1, 1, "is nested too deeply to be read: write it in several WITH parts"
+        ) from error
+    if not statements:
+        msg = "sql: an empty text: write SELECT ... FROM ..."
+        raise UsageError(msg)
+    return [one.made for one in statements]
+
+
+def _column(text: str, found: Any) -> int:
+    """Return the column of a mistake's first letter; the parser has that of the last."""
+    return int(found.get("col") or 1) - max(len(found.get("highlight") or "") - 1, 0)
+
+
+def _parts(tokens: list[Any]) -> list[list[Any]]:
+    """Return the tokens of each statement."""
+    parts: list[list[Any]] = [[]]
+    for token in tokens:
+        if token.token_type.name == "SEMICOLON":
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return [part for part in parts if part]
+
+
+class _Rewriting:
+    """The tokens of one statement, as the parser reads them, and the parts taken aside."""
+
+    def __init__(self, text: str, tokens: list[Any]) -> None:
+        self._text, self.tokens = text, list(tokens)
+        self.made = Statement(None)
+        self._take_emit()
+        self._take_watermarks()
+        self._take_brackets()
+        self._unwrap()
+
+    def _word(self, at: int) -> str:
+        return self.tokens[at].text.upper() if 0 <= at < len(self.tokens) else ""
+
+    def _is_word(self, at: int, *words: str) -> bool:
+        """Tell whether a token is one of these words, not a text or a quoted name."""
+        if not 0 <= at < len(self.tokens) or self._word(at) not in words:
+            return False
+        return self.tokens[at].token_type.name not in ("STRING", "IDENTIFIER")
+
+    def _closing(self, at: int) -> int:
+        """Return the place of the bracket that closes the one at ``at``."""
+        depth = 0
+        for i in range(at, len(self.tokens)):
+            depth += self.tokens[i].text in ("(", "[") and self._is_sign(i)
+            depth -= self.tokens[i].text in (")", "]") and self._is_sign(i)
+            if depth == 0:
+                return i
+        raise self._mistake(at, "this bracket is not closed")
+
+    def _is_sign(self, at: int) -> bool:
+        return self.tokens[at].token_type.name not in ("STRING", "IDENTIFIER")
+
+    def _mistake(self, at: int, words: str) -> UsageError:
+        token = self.tokens[min(at, len(self.tokens) - 1)]
+        return mistake_at(self._text, token.line, token.col - len(token.text) + 1, words)
+
+    def _take_emit(self) -> None:
+        """Take ``EMIT ...`` at the end aside."""
+        depth = 0
+        for at in range(len(self.tokens)):
+            depth += self._is_sign(at) and self.tokens[at].text == "("
+            depth -= self._is_sign(at) and self.tokens[at].text == ")"
+            behind_select = at > 0 and self._word(at + 1) in ("FINAL", "CHANGES", "EARLY", "WITH", "ON")
+            if depth == 0 and behind_select and self._is_word(at, "EMIT"):
+                self.made.emit = [token.text for token in self.tokens[at + 1 :]]
+                del self.tokens[at:]
+                return
+
+    def _take_watermarks(self) -> None:
+        """Take ``WATERMARK FOR``, ``PUNCTUATION FROM UPSTREAM`` and ``IDLE`` out of the columns of CREATE TABLE."""
+        if not self._is_word(0, "CREATE"):
+            return
+        at = 0
+        while at < len(self.tokens):
+            if self._is_word(at, "WATERMARK") and self._is_word(at + 1, "FOR"):
+                self.made.watermarks.append(self._watermark(at))
+            elif self._is_word(at, "PUNCTUATION") and self._is_word(at + 1, "FROM"):
+                self._cut(at, at + 3)
+                self.made.upstream = True
+            elif self._is_word(at, "IDLE") and at + 1 < len(self.tokens):
+                self.made.idle = self.tokens[at + 1].text
+                self._cut(at, at + 2)
+            else:
+                at += 1
+
+    def _watermark(self, at: int) -> WatermarkClause:
+        stop = depth = 0
+        for stop in range(at, len(self.tokens)):
+            depth += self._word(stop) == "("
+            depth -= self._word(stop) == ")"
+            if depth < 0 or (depth == 0 and self._word(stop) == "," and self._as_before(at, stop)):
+                break
+        words = self.tokens[at:stop]
+        names = [token.text.upper() for token in words]
+        if "AS" not in names or len(words) < 5:
+            raise self._mistake(at, "a watermark reads WATERMARK FOR ts AS ts - INTERVAL '90' SECOND")
+        of = names.index("AS")
+        text = self._text[words[of + 1].start : words[-1].end + 1]
+        per = [token.text for token in words[4:of] if token.text != ","] if names[3:4] == ["PER"] else []
+        self._cut(at, stop)
+        return WatermarkClause(words[2].text, tuple(per), text)
+
+    def _as_before(self, start: int, stop: int) -> bool:
+        return any(self._is_word(at, "AS") for at in range(start, stop))
+
+    def _cut(self, start: int, stop: int) -> None:
+        """Drop tokens, and the comma before them, or behind them where they are the first."""
+        if self._word(start - 1) == ",":
+            start -= 1
+        elif self._word(stop) == ",":
+            stop += 1
+        del self.tokens[start:stop]
+
+    def _take_brackets(self) -> None:
+        """Read ``s [RANGE 5 MINUTES SLIDE 1 MINUTE, ts]`` as the call of a window function."""
+        at = 0
+        while at < len(self.tokens):
+            if self._word(at) == "[" and self._is_word(at + 1, "RANGE", "ROWS", "NOW", "PARTITION"):
+                stop = self._closing(at)
+                self._bracket(at, stop)
+            at += 1
+
+    def _bracket(self, at: int, stop: int) -> None:
+        from sqlglot import Dialect
+
+        inside = [token.text for token in self.tokens[at + 1 : stop]]
+        name = self._text[self.tokens[at - 1].start : self.tokens[at - 1].end + 1]
+        made = Dialect.get_or_raise("duckdb").tokenize(f"CQL_WINDOW({name}, '{' '.join(inside)}')")
+        for token in made:
+            _move(token, self.tokens[at - 1])
+        self.tokens[at - 1 : stop + 1] = made
+
+    def _unwrap(self) -> None:
+        """Read window functions of Flink as calls: without ``TABLE``, ``DESCRIPTOR``, and keys of sessions aside."""
+        from sqlglot import TokenType
+
+        at = 0
+        while at < len(self.tokens):
+            is_call = self._is_word(at, *_WINDOWS) and self._word(at + 1) == "("
+            if self._is_word(at, "TABLE") and self._word(at + 1) == "(" and self._is_word(at + 2, *_WINDOWS):
+                del self.tokens[self._closing(at + 1)]
+                del self.tokens[at : at + 2]
+                continue
+            if is_call:
+                self.tokens[at].token_type = TokenType.VAR
+                self._unwrap_call(at)
+            at += 1
+
+    def _unwrap_call(self, at: int) -> None:
+        i = at + 2
+        while i < self._closing(at + 1):
+            if self._is_word(i, "TABLE"):
+                del self.tokens[i]
+            elif self._is_word(i, "DESCRIPTOR") and self._word(i + 1) == "(":
+                del self.tokens[self._closing(i + 1)]
+                del self.tokens[i : i + 2]
+            elif self._is_word(i, "PARTITION", "PARTITION BY"):
+                stop = i
+                names = []
+                while self._word(stop + 1) not in ("", ")") and not self._ends_keys(stop + 1):
+                    stop += 1
+                    names.append(self.tokens[stop].text)
+                self.made.sessions[self.tokens[at].start] = [
+                    name for name in names if name.upper() not in ("BY", ",")
+                ]
+                del self.tokens[i : stop + 1]
+            else:
+                i += 1
+
+    def _ends_keys(self, at: int) -> bool:
+        """Tell whether the comma at ``at`` is behind the keys: DESCRIPTOR or the column of time follows."""
+        return self._word(at) == "," and (
+            self._is_word(at + 1, "DESCRIPTOR") or self._is_word(at + 3, "INTERVAL")
+        )
+
+
+def _move(token: Any, to: Any) -> None:
+    """Give a token that was made the place of one of the text."""
+    token.line, token.col, token.start, token.end = to.line, to.col, to.start, to.end

@@ -1,0 +1,103 @@
+"""NamedStream: a stream with the names that a query may use for its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from oop_engine.core.arguments import did_you_mean
+from oop_engine.core.schema import Schema
+from oop_engine.query.finish import ALL, Finish
+from oop_engine.query.sql.reading.mistakes import mistake
+
+if TYPE_CHECKING:
+    from oop_engine.query.data_stream import DataStream
+
+__all__ = ["Name", "NamedStream", "Names", "RankColumn", "columns_of"]
+
+
+@dataclass(frozen=True)
+class Name:
+    """A column under the name that a query has for it: ``table.name`` is the column ``column``."""
+
+    table: str
+    name: str
+    column: str
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names of a relation, in the order of its columns."""
+
+    names: tuple[Name, ...] = field(default=())
+
+    def column(self, text: str, node: Any) -> str:
+        """Return the column that ``node`` names; raises ``UsageError`` with its place if there is none, or two."""
+        columns = self.columns(node)
+        if len(columns) == 1:
+            return columns[0]
+        if columns:
+            tables = " or ".join(
+                f"{one.table}.{one.name}" for one in self._matching(node.table, node.name, exact=False)
+            )
+            raise mistake(text, node, f"{node.name!r} is ambiguous: write {tables}")
+        raise mistake(text, node, self._unknown(node.table, node.name))
+
+    def columns(self, node: Any) -> list[str]:
+        """Return the columns that ``node`` may name."""
+        table, name = node.table, node.name
+        found = self._matching(table, name, exact=True) or self._matching(table, name, exact=False)
+        return list(dict.fromkeys(one.column for one in found))
+
+    def of(self, table: str) -> list[Name]:
+        """Return the names of a table; of all, if it is ''."""
+        return [one for one in self.names if not table or one.table.lower() == table.lower()]
+
+    def _matching(self, table: str, name: str, *, exact: bool) -> list[Name]:
+        if exact:
+            return [one for one in self.of(table) if one.name == name]
+        return [one for one in self.of(table) if one.name.lower() == name.lower()]
+
+    def _unknown(self, table: str, name: str) -> str:
+        tables = sorted({one.table for one in self.names if one.table})
+        if table and not self.of(table):
+            return f"no table {table!r}; there are {', '.join(tables)}{did_you_mean(table, tables)}"
+        known = [one.name for one in self.of(table)]
+        return f"no column {name!r}; there are {', '.join(known)}{did_you_mean(name, known)}"
+
+
+@dataclass(frozen=True)
+class RankColumn:
+    """A column with places of rows; ``first(n)`` is the same relation with the first ``n`` of each partition."""
+
+    column: str
+    first: Callable[[int], NamedStream]
+
+
+@dataclass(frozen=True)
+class NamedStream:
+    """A stream under the names that a query has for its columns.
+
+    ``windows``: of a call of a window function, by names; their bounds are columns only once they are aggregated.
+    ``keys``: those of its sessions.  ``twins``: columns that are equal where the event time is.
+    """
+
+    stream: DataStream
+    names: Names
+    windows: Any = None
+    keys: tuple[str, ...] = ()
+    twins: frozenset[str] = frozenset()
+    ranked: RankColumn | None = None
+    finish: Finish = ALL
+
+    @property
+    def time(self) -> str:
+        """The column of event time."""
+        return self.stream.schema.progressing
+
+
+def columns_of(schema: Schema, table: str = "", hidden: Iterable[str] = ()) -> Names:
+    """Return the names of a stream's columns, each its own."""
+    left_out: Sequence[str] = list(hidden)
+    return Names(tuple(Name(table, name, name) for name in schema.names if name not in left_out))

@@ -1,0 +1,1 @@
+"""Scalar expressions of SQL, which become expressions of Arrow with the logic of three values."""

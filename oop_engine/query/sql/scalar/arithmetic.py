@@ -1,0 +1,135 @@
+"""Arithmetic of SQL, CASE and casts."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from oop_engine.query.sql.reading.mistakes import mistake
+from oop_engine.query.sql.scalar.functions import case_of, divided, remainder, whole_quotient
+from oop_engine.query.sql.scalar.literals import interval_us, literal_as
+from oop_engine.query.sql.scalar.types import (
+    Typed,
+    cast,
+    is_number,
+    is_text,
+    is_time,
+    literal,
+    named,
+    to_common,
+)
+
+if TYPE_CHECKING:
+    from oop_engine.query.sql.scalar.expressions import Expressions
+
+__all__ = ["ARITHMETIC"]
+
+_RECKONED = {exp.Add: pc.add_checked, exp.Sub: pc.subtract_checked, exp.Mul: pc.multiply_checked}
+_FLOATING = {exp.Add: pc.add, exp.Sub: pc.subtract, exp.Mul: pc.multiply}
+
+
+def _negative(of: Expressions, node: Any) -> Typed:
+    inner = of.of(node.this)
+    if inner.is_literal and isinstance(inner.value, int | float) and not isinstance(inner.value, bool):
+        return literal(-inner.value, inner.kind)
+    if isinstance(inner.value, timedelta):
+        return literal(-inner.value, inner.kind)
+    return of.typed(pc.negate_checked(inner.expression), node)
+
+
+def _arithmetic(of: Expressions, node: Any) -> Typed:
+    a, b = of.read([of.of(node.this), of.of(node.expression)], node)
+    if pa.types.is_duration(a.kind) or pa.types.is_duration(b.kind) or is_time(a.kind) or is_time(b.kind):
+        return _of_times(of, node, a, b)
+    if not (is_number(a.kind) or pa.types.is_null(a.kind)) or not (
+        is_number(b.kind) or pa.types.is_null(b.kind)
+    ):
+        raise mistake(of.text, node, f"{a.kind} and {b.kind} cannot be reckoned with: cast them to numbers")
+    if isinstance(node, exp.Div):
+        return of.typed(divided(a, b), node)
+    if isinstance(node, exp.IntDiv):
+        return of.typed(whole_quotient(a, b), node)
+    if isinstance(node, exp.Mod):
+        return of.typed(remainder(a, b), node)
+    both = to_common([a, b])
+    assert both is not None
+    if pa.types.is_null(both[0].kind):
+        both = [literal(None, pa.int64())] * 2
+    if pa.types.is_integer(both[0].kind):
+        both = [cast(one, pa.int64()) for one in both]
+    table = _FLOATING if pa.types.is_floating(both[0].kind) else _RECKONED
+    return of.typed(table[type(node)](both[0].expression, both[1].expression), node)
+
+
+def _of_times(of: Expressions, node: Any, a: Typed, b: Typed) -> Typed:
+    if isinstance(node, exp.Mul):
+        length, other = (a, b) if pa.types.is_duration(a.kind) else (b, a)
+        if length.is_literal and other.is_literal and isinstance(other.value, int):
+            return literal(length.value * other.value, length.kind)
+    a, b = (cast(one, pa.timestamp("us")) if pa.types.is_date(one.kind) else one for one in (a, b))
+    if not isinstance(node, exp.Add | exp.Sub):
+        raise mistake(of.text, node, f"{a.kind} and {b.kind} can be added and subtracted alone")
+    if pa.types.is_integer(a.kind) or pa.types.is_integer(b.kind):
+        raise mistake(of.text, node, "an integer is no length of time: write INTERVAL '5' SECOND")
+    return of.typed(_FLOATING[type(node)](a.expression, b.expression), node)
+
+
+def _interval(of: Expressions, node: Any) -> Typed:
+    return literal(timedelta(microseconds=interval_us(of.text, node)), pa.duration("us"))
+
+
+def _case(of: Expressions, node: Any) -> Typed:
+    branches = node.args["ifs"]
+    given = node.args.get("this")
+    conditions = [
+        of.predicate(one.this if given is None else exp.EQ(this=given.copy(), expression=one.this.copy()))
+        for one in branches
+    ]
+    results = [one.args["true"] for one in branches] + [node.args.get("default") or exp.Null()]
+    values = of.alike(node, *results)
+    return of.typed(case_of(conditions, [one.expression for one in values]), node)
+
+
+def _if_else(of: Expressions, node: Any) -> Typed:
+    values = of.alike(node, node.args["true"], node.args.get("false") or exp.Null())
+    return of.typed(case_of([of.predicate(node.this)], [one.expression for one in values]), node)
+
+
+def _converted(of: Expressions, node: Any) -> Typed:
+    kind = named(node.args["to"])
+    if kind is None:
+        raise mistake(
+            of.text,
+            node,
+            f"no type {node.args['to'].sql('duckdb')!r} here: BIGINT, DOUBLE, VARCHAR, ...",
+        )
+    value = of.of(node.this)
+    if value.is_literal and is_text(value.kind) and not is_text(kind):
+        return literal_as(of.text, value, kind, node)
+    if pa.types.is_floating(value.kind) and pa.types.is_integer(kind):
+        rounded = pc.round(value.expression, 0, round_mode="half_to_even")
+        return Typed(rounded.cast(kind), kind)
+    if pa.types.is_boolean(value.kind) and is_text(kind):
+        return of.typed(value.expression.cast(kind), node)
+    return cast(value, kind, safe=not is_time(kind))
+
+
+def _joined_texts(of: Expressions, node: Any) -> Typed:
+    a, b = (cast(of.of(one), pa.string()).expression for one in (node.this, node.expression))
+    return Typed(pc.binary_join_element_wise(a, b, pc.scalar("")), pa.string())
+
+
+ARITHMETIC: dict[Any, Any] = {
+    exp.Neg: _negative,
+    **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod), _arithmetic),
+    exp.Interval: _interval,
+    exp.Case: _case,
+    exp.If: _if_else,
+    exp.Cast: _converted,
+    exp.DPipe: _joined_texts,
+}
+"""Arithmetic by the classes of the parser."""

@@ -1,0 +1,205 @@
+"""Scalar functions of SQL, by their names, as expressions of Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from oop_engine.query.sql.scalar.text_functions import TEXT_FUNCTIONS, known
+from oop_engine.query.sql.scalar.types import Typed, cast, is_time, literal, to_common
+
+__all__ = ["FUNCTIONS", "MOMENTS", "PARTS", "case_of", "divided", "remainder", "whole_quotient"]
+
+Function = Callable[..., Any]
+
+
+def divided(a: Typed, b: Typed) -> Any:
+    """Return a / b in floats; infinite or NaN where b is 0."""
+    return pc.divide(cast(a, pa.float64()).expression, cast(b, pa.float64()).expression)
+
+
+def whole_quotient(a: Typed, b: Typed) -> Any:
+    """Return the quotient without its fraction; null where b is 0."""
+    if pa.types.is_floating(a.kind) or pa.types.is_floating(b.kind):
+        return pc.trunc(divided(a, b)).cast(pa.int64())
+    left, right = cast(a, pa.int64()).expression, cast(b, pa.int64()).expression
+    return pc.divide_checked(left, _no_zero(right, pa.int64()))
+
+
+def remainder(a: Typed, b: Typed) -> Any:
+    """Return the rest of a division, with the sign of a; null where b is 0."""
+    if pa.types.is_floating(a.kind) or pa.types.is_floating(b.kind):
+        left, right = cast(a, pa.float64()).expression, cast(b, pa.float64()).expression
+        whole = pc.trunc(pc.divide(left, _no_zero(right, pa.float64())))
+        return pc.subtract(left, pc.multiply(whole, _no_zero(right, pa.float64())))
+    left = cast(a, pa.int64()).expression
+    right = _no_zero(cast(b, pa.int64()).expression, pa.int64())
+    return pc.subtract(left, pc.multiply(pc.divide(left, right), right))
+
+
+def case_of(conditions: Sequence[Any], values: Sequence[Any]) -> Any:
+    """Return the value of the first condition that is true; one more value is that of none."""
+    expression = values[-1]
+    for condition, value in zip(reversed(conditions), reversed(values[: len(conditions)]), strict=True):
+        expression = pc.if_else(pc.coalesce(condition, pc.scalar(False)), value, expression)
+    return expression
+
+
+def _no_zero(value: Any, kind: pa.DataType) -> Any:
+    return pc.if_else(pc.equal(value, pc.scalar(pa.scalar(0, kind))), pc.scalar(pa.scalar(None, kind)), value)
+
+
+def _float(value: Typed) -> Any:
+    return cast(value, pa.float64()).expression
+
+
+def _rounded(value: Typed, digits: Typed | None = None) -> Any:
+    places = 0 if digits is None else int(known(digits, "the digits of round"))
+    if pa.types.is_integer(value.kind) and places >= 0:
+        return value.expression
+    return pc.round(value.expression, places, round_mode="half_towards_infinity")
+
+
+def _greatest(*values: Typed) -> Any:
+    found = to_common(values)
+    if found is None:
+        msg = "the values of greatest have no type in common"
+        raise ValueError(msg)
+    return pc.max_element_wise(*(one.expression for one in found), skip_nulls=True)
+
+
+def _least(*values: Typed) -> Any:
+    found = to_common(values)
+    if found is None:
+        msg = "the values of least have no type in common"
+        raise ValueError(msg)
+    return pc.min_element_wise(*(one.expression for one in found), skip_nulls=True)
+
+
+def _coalesce(*values: Typed) -> Any:
+    found = to_common(values)
+    if found is None:
+        msg = "the values of coalesce have no type in common"
+        raise ValueError(msg)
+    return pc.coalesce(*(one.expression for one in found))
+
+
+def _null_if(a: Typed, b: Typed) -> Any:
+    both = to_common([a, b])
+    if both is None:
+        msg = "the values of nullif have no type in common"
+        raise ValueError(msg)
+    same = pc.coalesce(pc.equal(both[0].expression, both[1].expression), pc.scalar(False))
+    return pc.if_else(same, literal(None, a.kind).expression, a.expression)
+
+
+def _of_float(function: Function) -> Function:
+    return lambda value: function(_float(value))
+
+
+def _same(function: Function) -> Function:
+    return lambda value: function(value.expression)
+
+
+def _whole_as_it_is(function: Function) -> Function:
+    """Return a rounding that leaves integers as they are."""
+    return lambda value: value.expression if pa.types.is_integer(value.kind) else function(value.expression)
+
+
+def _epoch(value: Typed, unit: str) -> Any:
+    moment = value if pa.types.is_timestamp(value.kind) else cast(value, pa.timestamp("us"))
+    return moment.expression.cast(options=pc.CastOptions.unsafe(_with_unit(moment.kind, unit))).cast(
+        pa.int64()
+    )
+
+
+def _with_unit(kind: pa.DataType, unit: str) -> pa.DataType:
+    return pa.timestamp(unit, kind.tz)
+
+
+def _to_moment(unit: str) -> Function:
+    return lambda value: cast(value, pa.int64()).expression.cast(pa.timestamp(unit))
+
+
+def _seconds(value: Typed) -> Any:
+    moment = value if pa.types.is_timestamp(value.kind) else cast(value, pa.timestamp("us"))
+    micros = moment.expression.cast(_with_unit(moment.kind, "us")).cast(pa.int64())
+    return pc.divide(micros.cast(pa.float64()), pc.scalar(1e6))
+
+
+PARTS: dict[str, Function] = {
+    "YEAR": lambda t: pc.year(t.expression),
+    "MONTH": lambda t: pc.month(t.expression),
+    "DAY": lambda t: pc.day(t.expression),
+    "HOUR": lambda t: pc.hour(t.expression),
+    "MINUTE": lambda t: pc.minute(t.expression),
+    "SECOND": lambda t: pc.second(t.expression),
+    "MILLISECOND": lambda t: pc.divide(_micros_of_minute(t), pc.scalar(1000)),
+    "MICROSECOND": lambda t: _micros_of_minute(t),
+    "QUARTER": lambda t: pc.quarter(t.expression),
+    "WEEK": lambda t: pc.iso_week(t.expression),
+    "DOW": lambda t: pc.day_of_week(t.expression, count_from_zero=True, week_start=7),
+    "DAYOFWEEK": lambda t: pc.day_of_week(t.expression, count_from_zero=True, week_start=7),
+    "ISODOW": lambda t: pc.day_of_week(t.expression, count_from_zero=False, week_start=1),
+    "DOY": lambda t: pc.day_of_year(t.expression),
+    "DAYOFYEAR": lambda t: pc.day_of_year(t.expression),
+    "EPOCH": _seconds,
+}
+"""Parts of a moment, as ``extract`` has them."""
+
+MOMENTS = {
+    "MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR",
+}  # fmt: skip
+"""Units of ``date_trunc``."""
+
+
+def _micros_of_minute(t: Typed) -> Any:
+    return pc.add(
+        pc.multiply(pc.second(t.expression), pc.scalar(1_000_000)),
+        pc.add(pc.multiply(pc.millisecond(t.expression), pc.scalar(1000)), pc.microsecond(t.expression)),
+    )
+
+
+FUNCTIONS: dict[str, Function] = {
+    "IS_NAN": lambda v: pc.is_nan(_float(v)),
+    "ISNAN": lambda v: pc.is_nan(_float(v)),
+    "ISFINITE": lambda v: pc.is_finite(_float(v)),
+    "ABS": _same(pc.abs_checked),
+    "SIGN": lambda v: pc.sign(v.expression).cast(pa.int8()),
+    "FLOOR": _whole_as_it_is(pc.floor),
+    "CEIL": _whole_as_it_is(pc.ceil),
+    "ROUND": _rounded,
+    "TRUNC": _whole_as_it_is(pc.trunc),
+    "SQRT": _of_float(pc.sqrt),
+    "EXP": _of_float(pc.exp),
+    "LN": _of_float(pc.ln),
+    "LOG10": _of_float(pc.log10),
+    "LOG2": _of_float(pc.log2),
+    "SIN": _of_float(pc.sin),
+    "COS": _of_float(pc.cos),
+    "TAN": _of_float(pc.tan),
+    "POWER": lambda a, b: pc.power(_float(a), _float(b)),
+    "GREATEST": _greatest,
+    "LEAST": _least,
+    "COALESCE": _coalesce,
+    "NULLIF": _null_if,
+    "EPOCH": _seconds,
+    "EPOCH_MS": lambda v: _epoch(v, "ms") if is_time(v.kind) else _to_moment("ms")(v),
+    "EPOCH_US": lambda v: _epoch(v, "us"),
+    "EPOCH_NS": lambda v: _epoch(v, "ns"),
+    "MAKE_TIMESTAMP": _to_moment("us"),
+    "TO_TIMESTAMP": lambda v: (
+        pc.multiply(_float(v), pc.scalar(1e6))
+        .cast(options=pc.CastOptions.unsafe(pa.int64()))
+        .cast(pa.timestamp("us", "UTC"))
+    ),
+    "DAYNAME": lambda t: pc.strftime(t.expression, format="%A"),
+    "MONTHNAME": lambda t: pc.strftime(t.expression, format="%B"),
+    "STRFTIME": lambda t, f: pc.strftime(t.expression, format=str(known(f, "a format"))),
+    **{name: part for name, part in PARTS.items() if name not in ("EPOCH",)},
+    **TEXT_FUNCTIONS,
+}
+"""Functions of typed values; a ``ValueError`` has the words of a mistake."""

@@ -1,0 +1,60 @@
+"""Moments of SQL: parts of them, and the windows that they are in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from oop_engine.query.sql.reading.mistakes import mistake
+from oop_engine.query.sql.scalar.functions import MOMENTS, PARTS
+from oop_engine.query.sql.scalar.literals import interval_us
+from oop_engine.query.sql.scalar.types import Typed, cast
+
+if TYPE_CHECKING:
+    from oop_engine.query.sql.scalar.expressions import Expressions
+
+__all__ = ["OF_MOMENTS"]
+
+
+def _extracted(of: Expressions, node: Any) -> Typed:
+    part = node.this.name.upper()
+    if part not in PARTS:
+        raise mistake(of.text, node, f"no part {part!r} of a moment; there are {', '.join(PARTS)}")
+    return of.typed(PARTS[part](of.moment(node.expression)), node)
+
+
+def _truncated(of: Expressions, node: Any) -> Typed:
+    unit = node.args["unit"].name.upper()
+    if unit not in MOMENTS:
+        raise mistake(of.text, node, f"no unit {unit!r}; there are {', '.join(sorted(MOMENTS))}")
+    return of.typed(pc.floor_temporal(of.moment(node.this).expression, unit=unit.lower()), node)
+
+
+def _bucketed(of: Expressions, node: Any) -> Typed:
+    """Return the start of the window that a moment is in; windows begin on 2000-01-03, as in DuckDB."""
+    width, moment = interval_us(of.text, node.this), of.moment(node.expression)
+    whole = cast(moment, pa.timestamp("us", moment.kind.tz))
+    origin = 946_857_600_000_000  # 2000-01-03
+    number = pc.subtract(whole.expression.cast(pa.int64()), pc.scalar(origin))
+    rest = pc.subtract(number, pc.multiply(_floored(number, width), pc.scalar(width)))
+    start = pc.subtract(pc.add(number, pc.scalar(origin)), rest)
+    return Typed(start.cast(whole.kind), whole.kind)
+
+
+def _floored(number: Any, width: int) -> Any:
+    """Return number / width, rounded down."""
+    quotient = pc.divide(number, pc.scalar(width))
+    short = pc.less(number, pc.multiply(quotient, pc.scalar(width)))
+    return pc.subtract(quotient, short.cast(pa.int64()))
+
+
+OF_MOMENTS: dict[Any, Any] = {
+    exp.Extract: _extracted,
+    exp.TimestampTrunc: _truncated,
+    exp.DateTrunc: _truncated,
+    exp.DateBin: _bucketed,
+}
+"""Functions of moments by the classes of the parser."""

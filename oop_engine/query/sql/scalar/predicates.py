@@ -1,0 +1,101 @@
+"""Predicates of SQL: comparisons and their logic of three values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from oop_engine.query.sql.reading.mistakes import unsupported
+from oop_engine.query.sql.scalar.types import Typed, cast, literal
+
+if TYPE_CHECKING:
+    from oop_engine.query.sql.scalar.expressions import Expressions
+
+__all__ = ["PREDICATES"]
+
+_COMPARED = {
+    exp.EQ: pc.equal, exp.NEQ: pc.not_equal, exp.GT: pc.greater, exp.GTE: pc.greater_equal, exp.LT: pc.less,
+    exp.LTE: pc.less_equal,
+}  # fmt: skip
+
+
+def _comparison(of: Expressions, node: Any) -> Typed:
+    values = of.alike(node, node.this, node.expression)
+    return Typed(_COMPARED[type(node)](*(one.expression for one in values)), pa.bool_())
+
+
+def _logic(of: Expressions, node: Any) -> Typed:
+    a, b = of.predicate(node.this), of.predicate(node.expression)
+    return Typed((pc.and_kleene if isinstance(node, exp.And) else pc.or_kleene)(a, b), pa.bool_())
+
+
+def _negation(of: Expressions, node: Any) -> Typed:
+    return Typed(pc.invert(of.predicate(node.this)), pa.bool_())
+
+
+def _is_value(of: Expressions, node: Any) -> Typed:
+    value = of.of(node.this)
+    if isinstance(node.expression, exp.Null):
+        return Typed(pc.is_null(value.expression), pa.bool_())
+    if isinstance(node.expression, exp.Boolean):
+        given = pc.scalar(bool(node.expression.this))
+        return Typed(pc.coalesce(pc.equal(of.predicate(node.this), given), pc.scalar(False)), pa.bool_())
+    raise unsupported(of.text, node, "this form of IS", "write IS NULL, IS TRUE, IS DISTINCT FROM")
+
+
+def _distinct_from(of: Expressions, node: Any) -> Typed:
+    a, b = (one.expression for one in of.alike(node, node.this, node.expression))
+    same = pc.or_kleene(
+        pc.and_kleene(pc.is_null(a), pc.is_null(b)), pc.coalesce(pc.equal(a, b), pc.scalar(False))
+    )
+    return Typed(same if isinstance(node, exp.NullSafeEQ) else pc.invert(same), pa.bool_())
+
+
+def _between(of: Expressions, node: Any) -> Typed:
+    value, low, high = of.alike(node, node.this, node.args["low"], node.args["high"])
+    above = pc.greater_equal(value.expression, low.expression)
+    return Typed(pc.and_kleene(above, pc.less_equal(value.expression, high.expression)), pa.bool_())
+
+
+def _one_of(of: Expressions, node: Any) -> Typed:
+    if node.args.get("query") is not None:
+        raise unsupported(
+            of.text, node, "IN over a subquery in an expression", "write it as a condition of WHERE"
+        )
+    values = of.alike(node, node.this, *node.expressions)
+    found: Any = pc.scalar(False)
+    for one in values[1:]:
+        found = pc.or_kleene(found, pc.equal(values[0].expression, one.expression))
+    return Typed(found, pa.bool_())
+
+
+def _like(of: Expressions, node: Any) -> Typed:
+    pattern = of.of(node.expression)
+    if not pattern.is_literal:
+        raise unsupported(
+            of.text, node, "LIKE with a pattern that is a column", "write the pattern as a text"
+        )
+    if pattern.value is None:
+        return literal(None, pa.bool_())
+    text = cast(of.of(node.this), pa.string()).expression
+    without_case = isinstance(node, exp.ILike)
+    return Typed(pc.match_like(text, str(pattern.value), ignore_case=without_case), pa.bool_())
+
+
+PREDICATES: dict[Any, Any] = {
+    **dict.fromkeys(_COMPARED, _comparison),
+    exp.And: _logic,
+    exp.Or: _logic,
+    exp.Not: _negation,
+    exp.Is: _is_value,
+    exp.NullSafeEQ: _distinct_from,
+    exp.NullSafeNEQ: _distinct_from,
+    exp.Between: _between,
+    exp.In: _one_of,
+    exp.Like: _like,
+    exp.ILike: _like,
+}
+"""Predicates by the classes of the parser."""

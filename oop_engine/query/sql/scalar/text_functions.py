@@ -1,0 +1,171 @@
+"""Functions of texts in SQL, by their names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from oop_engine.query.sql.scalar.types import Typed, cast, literal
+
+__all__ = ["TEXT_FUNCTIONS", "known"]
+
+Function = Callable[..., Any]
+
+
+def known(value: Typed, part: str) -> Any:
+    """Return the value of a constant; raises ``ValueError`` for a column."""
+    if not value.is_literal:
+        msg = f"{part} must be a constant"
+        raise ValueError(msg)
+    return value.value
+
+
+def text_of(value: Typed) -> Any:
+    """Return a value as a text."""
+    return cast(value, pa.string()).expression
+
+
+def _substring(text: Typed, start: Typed, length: Typed | None = None) -> Any:
+    first = int(known(start, "the start of substring"))
+    many = None if length is None else int(known(length, "the length of substring"))
+    if first < 1 or (many is not None and many < 0):
+        msg = "substring counts from 1, and its length is not negative"
+        raise ValueError(msg)
+    stop = None if many is None else first - 1 + many
+    return pc.utf8_slice_codeunits(text_of(text), first - 1, stop)
+
+
+def _concat(*values: Typed) -> Any:
+    empty = pc.scalar(pa.scalar("", pa.string()))
+    return pc.binary_join_element_wise(*(pc.coalesce(text_of(one), empty) for one in values), empty)
+
+
+def _split_part(text: Typed, sign: Typed, at: Typed) -> Any:
+    place, by = int(known(at, "the place")), re.escape(str(known(sign, "the sign")))
+    if place < 1 or not by:
+        msg = "the place counts from 1, and the sign is not empty"
+        raise ValueError(msg)
+    pattern = f"(?s)^(?:.*?{by}){{{place - 1}}}(?P<part>.*?)(?:{by}.*)?$"
+    found = pc.struct_field(pc.extract_regex(text_of(text), pattern), ["part"])
+    return _or_empty(found, text)
+
+
+def _or_empty(found: Any, text: Typed) -> Any:
+    """Return the part that was found in a text: without one the empty text, of a null text null."""
+    nothing = pc.if_else(pc.is_null(text_of(text)), literal(None, pa.string()).expression, pc.scalar(""))
+    return pc.coalesce(found, nothing)
+
+
+def _matches(text: Typed, pattern: Typed) -> Any:
+    return pc.match_substring_regex(text_of(text), str(known(pattern, "a pattern")))
+
+
+def _replaced(text: Typed, pattern: Typed, by: Typed, options: Typed | None = None) -> Any:
+    many = None if options is not None and "g" in str(known(options, "the options")) else 1
+    found = str(known(pattern, "a pattern"))
+    return pc.replace_substring_regex(
+        text_of(text), found, str(known(by, "a replacement")), max_replacements=many
+    )
+
+
+def _extracted(text: Typed, pattern: Typed, group: Typed | None = None) -> Any:
+    number = 0 if group is None else int(known(group, "the group of regexp_extract"))
+    inner = str(known(pattern, "a pattern"))
+    whole = f"(?P<g0>{inner})" if number == 0 else _with_named_group(inner, number)
+    found = pc.struct_field(pc.extract_regex(text_of(text), whole), [f"g{number}"])
+    return _or_empty(found, text)
+
+
+def _with_named_group(pattern: str, number: int) -> str:
+    """Return a pattern whose ``number``-th group has a name."""
+    seen, out, i = 0, [], 0
+    while i < len(pattern):
+        if pattern[i] == "\\":
+            out.append(pattern[i : i + 2])
+            i += 2
+            continue
+        if pattern[i] == "(" and pattern[i + 1 : i + 2] != "?":
+            seen += 1
+            out.append(f"(?P<g{number}>" if seen == number else "(?:")
+        else:
+            out.append(pattern[i])
+        i += 1
+    if seen < number:
+        msg = f"the pattern has {seen} groups, not {number}"
+        raise ValueError(msg)
+    return "".join(out)
+
+
+def _contains(text: Typed, part: Typed) -> Any:
+    return pc.match_substring(text_of(text), str(known(part, "the text that is looked for")))
+
+
+def _found(text: Typed, part: Typed) -> Any:
+    """Return where a text begins in another, from 0; -1: it is not there."""
+    return pc.find_substring(text_of(text), str(known(part, "the text that is looked for"))).cast(pa.int64())
+
+
+def _starts(text: Typed, part: Typed) -> Any:
+    return pc.starts_with(text_of(text), str(known(part, "the beginning")))
+
+
+def _ends(text: Typed, part: Typed) -> Any:
+    return pc.ends_with(text_of(text), str(known(part, "the end")))
+
+
+def _strip(name: str) -> Function:
+    def stripped(text: Typed, signs: Typed | None = None) -> Any:
+        given = " " if signs is None else str(known(signs, "the signs of trim"))
+        return getattr(pc, name)(text_of(text), characters=given)
+
+    return stripped
+
+
+def _replace(text: Typed, old: Typed, new: Typed) -> Any:
+    return pc.replace_substring(
+        text_of(text), str(known(old, "the old text")), str(known(new, "the new text"))
+    )
+
+
+def _pad(name: str) -> Function:
+    def padded(text: Typed, width: Typed, sign: Typed | None = None) -> Any:
+        many = int(known(width, "the width"))
+        whole = getattr(pc, name)(text_of(text), many, " " if sign is None else str(known(sign, "the sign")))
+        return pc.utf8_slice_codeunits(whole, 0, many)
+
+    return padded
+
+
+TEXT_FUNCTIONS: dict[str, Function] = {
+    "UPPER": lambda t: pc.utf8_upper(text_of(t)),
+    "LOWER": lambda t: pc.utf8_lower(text_of(t)),
+    "LENGTH": lambda t: pc.utf8_length(text_of(t)).cast(pa.int64()),
+    "INSTR": lambda t, part: pc.add(_found(t, part), pc.scalar(1)),
+    "STR_POSITION": lambda t, part: pc.add(_found(t, part), pc.scalar(1)),
+    "REPEAT": lambda t, n: pc.binary_repeat(text_of(t), int(known(n, "the number of repeat"))),
+    "CONCAT_WS": lambda sign, *parts: pc.binary_join_element_wise(
+        *map(text_of, parts), text_of(sign), null_handling="skip"
+    ),
+    "REVERSE": lambda t: pc.utf8_reverse(text_of(t)),
+    "TRIM": _strip("utf8_trim"),
+    "LTRIM": _strip("utf8_ltrim"),
+    "RTRIM": _strip("utf8_rtrim"),
+    "LPAD": _pad("utf8_lpad"),
+    "RPAD": _pad("utf8_rpad"),
+    "SUBSTRING": _substring,
+    "LEFT": lambda t, n: _substring(t, literal(1, pa.int64()), n),
+    "REPLACE": _replace,
+    "CONCAT": _concat,
+    "STARTS_WITH": _starts,
+    "ENDS_WITH": _ends,
+    "CONTAINS": _contains,
+    "SPLIT_PART": _split_part,
+    "REGEXP_MATCHES": _matches,
+    "REGEXP_REPLACE": _replaced,
+    "REGEXP_EXTRACT": _extracted,
+}
+"""Functions of typed values; a ``ValueError`` has the words of a mistake."""

@@ -1,0 +1,126 @@
+"""Types of SQL: an expression with its type, the type that a name means, and the common type of several values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["Typed", "cast", "common", "is_number", "is_text", "is_time", "literal", "named", "to_common"]
+
+MOMENT = pa.timestamp("us")
+_NAMES = {
+    "TINYINT": pa.int8(), "SMALLINT": pa.int16(), "INT": pa.int32(), "BIGINT": pa.int64(), "INT128": pa.int64(),
+    "UTINYINT": pa.uint8(), "USMALLINT": pa.uint16(), "UINT": pa.uint32(), "UBIGINT": pa.uint64(),
+    "FLOAT": pa.float32(), "DOUBLE": pa.float64(), "BOOLEAN": pa.bool_(), "VARCHAR": pa.string(), "TEXT": pa.string(),
+    "CHAR": pa.string(), "DATE": pa.date32(), "TIMESTAMP": MOMENT, "TIMESTAMPNTZ": MOMENT, "DATETIME": MOMENT,
+    "TIMESTAMPTZ": pa.timestamp("us", "UTC"), "TIMESTAMPLTZ": pa.timestamp("us", "UTC"), "VARBINARY": pa.binary(),
+    "BINARY": pa.binary(), "TIMESTAMP_S": pa.timestamp("s"), "TIMESTAMP_MS": pa.timestamp("ms"),
+    "TIMESTAMP_NS": pa.timestamp("ns"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Typed:
+    """An expression of Arrow and its type; ``value`` is that of a literal."""
+
+    expression: Any
+    kind: pa.DataType
+    value: Any = None
+    is_literal: bool = False
+
+
+def literal(value: Any, kind: pa.DataType) -> Typed:
+    """Return a value as an expression."""
+    return Typed(pc.scalar(pa.scalar(value, kind)), kind, value, is_literal=True)
+
+
+def named(node: Any) -> pa.DataType | None:
+    """Return the type that SQL's name means; None: there is none such here."""
+    name = node.this.name if hasattr(node.this, "name") else str(node.this)
+    if name == "DECIMAL":
+        sizes = [int(part.name) for part in node.expressions]
+        return pa.decimal128(*[*sizes, 0][:2]) if sizes else pa.decimal128(18, 3)
+    return _NAMES.get(name)
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Tell whether values of a type can be reckoned with."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Tell whether values of a type are texts."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def is_time(kind: pa.DataType) -> bool:
+    """Tell whether values of a type are moments or days."""
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+
+
+def common(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
+    """Return the type that values of all ``kinds`` can be compared in; None: there is none.
+
+    >>> common([pa.int64(), pa.float32()]), common([pa.date32(), pa.timestamp("us")])
+    (DataType(double), TimestampType(timestamp[us]))
+    """
+    some = list(dict.fromkeys(kind for kind in kinds if not pa.types.is_null(kind)))
+    if len(some) < 2:
+        return some[0] if some else pa.int32()
+    if all(map(is_number, some)):
+        return _number(some)
+    times = [kind for kind in some if is_time(kind)]
+    if times and all(is_time(kind) or is_text(kind) for kind in some):
+        return _moment(times, texts=len(times) < len(some))
+    if all(map(is_text, some)):
+        return pa.string()
+    return None
+
+
+def to_common(values: Sequence[Typed]) -> list[Typed] | None:
+    """Return values in their common type; None: there is none."""
+    kind = common([one.kind for one in values])
+    return None if kind is None else [cast(one, kind) for one in values]
+
+
+def cast(value: Typed, kind: pa.DataType, *, safe: bool = True) -> Typed:
+    """Return a value as another type."""
+    if value.kind == kind:
+        return value
+    if pa.types.is_null(value.kind):
+        return literal(None, kind)
+    expression = value.expression
+    if pa.types.is_timestamp(value.kind) and value.kind.tz and pa.types.is_timestamp(kind) and not kind.tz:
+        expression = expression.cast(pa.timestamp(kind.unit, "UTC"))
+    if is_text(value.kind) and pa.types.is_timestamp(kind) and kind.tz is None:
+        # a text with or without an offset: the wall clock of UTC
+        return Typed(expression.cast(kind), kind)
+    if pa.types.is_integer(value.kind) and pa.types.is_decimal(kind):
+        expression = expression.cast(pa.decimal128(38, kind.scale))
+    options = pc.CastOptions(kind) if safe else pc.CastOptions.unsafe(kind)
+    return Typed(expression.cast(options=options), kind)
+
+
+def _number(kinds: Sequence[pa.DataType]) -> pa.DataType:
+    if any(map(pa.types.is_floating, kinds)):
+        return pa.float64()
+    decimals = [kind for kind in kinds if pa.types.is_decimal(kind)]
+    if decimals:
+        scale = max(kind.scale for kind in decimals)
+        whole = max([kind.precision - kind.scale for kind in decimals] + [19] * (len(decimals) < len(kinds)))
+        return pa.decimal128(min(whole + scale, 38), scale)
+    return pa.uint64() if all(map(pa.types.is_unsigned_integer, kinds)) else pa.int64()
+
+
+def _moment(kinds: Sequence[pa.DataType], *, texts: bool) -> pa.DataType:
+    moments = [kind for kind in kinds if pa.types.is_timestamp(kind)]
+    if not moments:
+        return pa.date32() if not texts else MOMENT
+    zone = next((kind.tz for kind in moments if kind.tz), None)
+    units = ("s", "ms", "us", "ns")
+    finest = max(units.index(kind.unit) for kind in moments)
+    return pa.timestamp(units[max(finest, 2)] if texts or len(moments) < len(kinds) else units[finest], zone)

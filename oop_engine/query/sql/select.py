@@ -1,0 +1,277 @@
+"""Select: one SELECT becomes a query, part by part in the order in which SQL evaluates them.
+
+FROM, JOIN     relations: streams under the names of the query
+WHERE          a filter
+GROUP BY       keys and arguments become columns, then a window aggregate
+HAVING         a filter of its results
+SELECT         columns, computed ones, and such that later parts need and nobody sees
+QUALIFY        the first rows of each partition
+DISTINCT       each row once
+ORDER BY       done with the results, when all have come
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from oop_engine.operators.triggers import Emit
+from oop_engine.query.finish import Finish
+from oop_engine.query.sql.aggregates import aggregates_in
+from oop_engine.query.sql.bounds import with_bounds
+from oop_engine.query.sql.frames import with_frames
+from oop_engine.query.sql.grouping import Grouping
+from oop_engine.query.sql.joins.condition import conjuncts
+from oop_engine.query.sql.plans import project
+from oop_engine.query.sql.ranks import limit_of, ranked, ranks_in
+from oop_engine.query.sql.reading.mistakes import mistake, unsupported
+from oop_engine.query.sql.relation import Name, NamedStream, Names
+from oop_engine.query.sql.scalar.expressions import key_of
+from oop_engine.query.sql.scalars import Plans, with_scalars
+from oop_engine.query.sql.stage import BOUNDS, Item, Listed, Stage, inner_of, item_name
+
+__all__ = ["SelectPlan"]
+
+_UNKNOWN = ("pivots", "laterals", "cluster", "distribute", "sample", "match", "windows", "connect", "into")
+
+
+class SelectPlan:
+    """Plans one parsed SELECT over a relation; ``planner`` plans those inside it, ``known`` are the parts of WITH."""
+
+    def __init__(
+        self, text: str, node: Any, emit: Emit | None, planner: Plans, known: Mapping[str, NamedStream]
+    ) -> None:
+        self._text, self._node, self._emit = text, node, emit
+        self._planner, self._known = planner, known
+        for part in _UNKNOWN:
+            if node.args.get(part):
+                raise unsupported(text, node, part.upper(), "leave it out")
+
+    def over(self, relation: NamedStream) -> NamedStream:
+        """Return the result of the SELECT over its FROM."""
+        relation = self._where(relation)
+        items = self._items(relation)
+        stage = self._grouped(Stage(relation), items)
+        stage = self._having(stage)
+        return self._selected(with_frames(self._text, stage, items), items)
+
+    # WHERE
+
+    def _where(self, relation: NamedStream) -> NamedStream:
+        if (where := self._node.args.get("where")) is None:
+            return relation
+        rest = []
+        for part in conjuncts(where.this):
+            limit = None if relation.ranked is None else limit_of(part, relation.ranked.column)
+            if limit is not None and relation.ranked is not None:
+                relation = relation.ranked.first(limit)
+            if limit is None or isinstance(part, exp.EQ):
+                rest.append(part)
+        return self._filtered(relation, rest, Stage(relation))
+
+    def _filtered(self, relation: NamedStream, parts: list[Any], stage: Stage) -> NamedStream:
+        if not parts:
+            return relation
+        self._no_bounds(relation, parts)
+        whole = self._with_scalars(replace(stage, relation=relation), parts)
+        relation, expressions = whole.relation, whole.expressions(self._text)
+        predicates = [expressions.predicate(part) for part in parts]
+        predicate = predicates[0]
+        for other in predicates[1:]:
+            predicate = pc.and_kleene(predicate, other)
+        return replace(relation, stream=relation.stream.filter(predicate))
+
+    def _with_scalars(self, stage: Stage, nodes: list[Any]) -> Stage:
+        return with_scalars(self._text, stage, nodes, self._planner, self._known)
+
+    def _no_bounds(self, relation: NamedStream, parts: list[Any]) -> None:
+        """Raise ``UsageError`` where a condition reads the bounds of windows that are not aggregated yet."""
+        for part in parts:
+            for column in part.find_all(exp.Column):
+                if (
+                    relation.windows is not None
+                    and column.name.lower() in BOUNDS
+                    and not relation.names.columns(column)
+                ):
+                    raise mistake(
+                        self._text,
+                        column,
+                        f"{column.name} is known once windows are aggregated: write HAVING",
+                    )
+
+    # the SELECT list
+
+    def _items(self, relation: NamedStream) -> list[Item]:
+        """Return the items of the list, ``*`` as columns, under names of which none is twice."""
+        items: list[Item] = []
+        for node in self._node.expressions:
+            items += self._starred(relation, node) or [Item(item_name(node), node)]
+        taken: dict[str, int] = {}
+        for item in items:
+            number = taken[item.name] = taken.get(item.name, -1) + 1
+            item.name = f"{item.name}_{number}" if number else item.name
+        return items
+
+    def _starred(self, relation: NamedStream, node: Any) -> list[Item]:
+        star = node if isinstance(node, exp.Star) else node.this if isinstance(node, exp.Column) else None
+        if not isinstance(star, exp.Star):
+            return []
+        without = {one.name.lower() for one in star.args.get("except_") or star.args.get("except") or []}
+        table = node.table if isinstance(node, exp.Column) else ""
+        names = [one for one in relation.names.of(table) if one.name.lower() not in without]
+        if table and not names:
+            raise mistake(self._text, node, f"no table {table!r}")
+        found = [
+            Item(one.name, exp.column(exp.to_identifier(one.name), table=one.table or None)) for one in names
+        ]
+        if relation.windows is not None:
+            found += [Item(name, exp.column(name)) for name in BOUNDS[:2]]
+        return found
+
+    # GROUP BY
+
+    def _grouped(self, stage: Stage, items: list[Item]) -> Stage:
+        group = self._node.args.get("group")
+        behind = [item.node for item in items] + [
+            self._node.args[part] for part in ("having", "qualify", "order") if self._node.args.get(part)
+        ]
+        aggregates = {
+            key_of(one, stage.relation.names): one for node in behind for one in aggregates_in(node)
+        }
+        if group is None and not aggregates:
+            return with_bounds(self._text, self._node, stage)
+        if group is not None and any(group.args.get(part) for part in ("grouping_sets", "cube", "rollup")):
+            raise unsupported(
+                self._text, group, "GROUPING SETS, CUBE and ROLLUP", "UNION ALL of several GROUP BY"
+            )
+        return self._aggregated(stage, self._keys(group, items), aggregates)
+
+    def _keys(self, group: Any, items: list[Item]) -> list[Any]:
+        """Return the keys: ordinals, aliases and ALL as the items that they mean."""
+        if group is None:
+            return []
+        if group.args.get("all"):
+            return [
+                inner_of(one.node)
+                for one in items
+                if not aggregates_in(one.node) and not one.node.find(exp.Window)
+            ]
+        by_name = {item.name.lower(): item.node for item in items if isinstance(item.node, exp.Alias)}
+        keys = []
+        for node in group.expressions:
+            if isinstance(node, exp.Literal) and not node.is_string:
+                at = int(node.this)
+                if not 1 <= at <= len(items):
+                    raise mistake(self._text, node, f"GROUP BY {at}: the list has {len(items)} items")
+                keys.append(inner_of(items[at - 1].node))
+            elif isinstance(node, exp.Column) and not node.table and node.name.lower() in by_name:
+                keys.append(inner_of(by_name[node.name.lower()]))
+            else:
+                keys.append(inner_of(node))
+        return keys
+
+    def _aggregated(self, stage: Stage, keys: list[Any], aggregates: dict[str, Any]) -> Stage:
+        relation = stage.relation
+        grouping = Grouping(self._text, relation, self._emit)
+        for node in keys:
+            grouping.key(node)
+        for key, node in aggregates.items():
+            grouping.aggregate(key, node)
+        return grouping.stage()
+
+    def _having(self, stage: Stage) -> Stage:
+        if (having := self._node.args.get("having")) is None:
+            return stage
+        relation = self._filtered(stage.relation, conjuncts(having.this), stage)
+        return replace(stage, relation=relation)
+
+    # the results
+
+    def _selected(self, stage: Stage, items: list[Item]) -> NamedStream:
+        qualify = self._node.args.get("qualify")
+        if calls := ranks_in(items, qualify):
+            return ranked(self._text, stage, items, calls, qualify, self._limits())
+        if qualify is not None:
+            raise mistake(
+                self._text, qualify, "QUALIFY needs ROW_NUMBER() OVER (...), or write WHERE or HAVING"
+            )
+        return self._distinct(self._projected(stage, items))
+
+    def _projected(self, stage: Stage, items: list[Item]) -> NamedStream:
+        """Return the items as columns, with the event time, hidden if it is not among them."""
+        stage = self._with_scalars(stage, [item.node for item in items])
+        relation, listed = stage.relation, Listed(self._text, stage)
+        for item in items:
+            listed.columns[item.name] = listed.value(item.node)
+        hidden = listed.keep(relation.time)
+        change = relation.stream.schema.change
+        order = []
+        for node, down, nulls_first in self._order(items):
+            name, added = (node, []) if isinstance(node, str) else listed.add(node, "_order")
+            hidden += added
+            order.append((name, down, nulls_first))
+        stream = project(relation.stream, listed.columns)
+        twins = frozenset(
+            new for new, old in listed.columns.items() if isinstance(old, str) and old in relation.twins
+        )
+        names = Names(tuple(Name("", item.name, item.name) for item in items))
+        if change is not None:
+            names = Names((*names.names, Name("", change, change)))
+        return NamedStream(
+            stream, names, twins=twins, finish=Finish(frozenset(hidden), tuple(order), *self._limits())
+        )
+
+    def _order(self, items: list[Item]) -> list[tuple[Any, bool, bool]]:
+        """Return the parts of ORDER BY: the name of an item or a parsed expression, downwards, nulls first."""
+        found: list[tuple[Any, bool, bool]] = []
+        node = self._node.args.get("order")
+        by_name = {item.name.lower(): item.name for item in items}
+        for one in [] if node is None else node.expressions:
+            of, how = one.this, (bool(one.args.get("desc")), bool(one.args.get("nulls_first")))
+            if isinstance(of, exp.Literal) and not of.is_string:
+                if not 1 <= int(of.this) <= len(items):
+                    raise mistake(self._text, of, f"ORDER BY {of.this}: the list has {len(items)} items")
+                found.append((items[int(of.this) - 1].name, *how))
+            elif isinstance(of, exp.Column) and not of.table and of.name.lower() in by_name:
+                found.append((by_name[of.name.lower()], *how))
+            else:
+                found.append((of, *how))
+        return found
+
+    def _limits(self) -> tuple[int | None, int]:
+        found = []
+        for part in ("limit", "offset"):
+            node = self._node.args.get(part)
+            inner = None if node is None else node.expression
+            if inner is not None and not (isinstance(inner, exp.Literal) and inner.this.isdigit()):
+                raise mistake(self._text, node, f"{part.upper()} takes a number")
+            found.append(None if inner is None else int(inner.this))
+        return found[0], found[1] or 0
+
+    def _distinct(self, relation: NamedStream) -> NamedStream:
+        distinct = self._node.args.get("distinct")
+        if distinct is None:
+            return relation
+        if distinct.args.get("on"):
+            raise unsupported(self._text, distinct, "DISTINCT ON", "ROW_NUMBER() OVER (PARTITION BY ...) = 1")
+        shown = relation.finish.shown(relation.stream.schema.names)
+        if relation.time in shown:
+            stream = (
+                relation.stream
+                if len(shown) == len(relation.stream.schema.names)
+                else relation.stream.select(*shown)
+            )
+            return replace(relation, stream=stream.distinct())
+        grouping = Grouping(self._text, replace(relation, windows=None), None)
+        for name in relation.names.names:
+            grouping.key(exp.column(exp.to_identifier(name.name, quoted=True)))
+        stage = grouping.stage()
+        listed = Listed(self._text, stage)
+        listed.columns = {name.name: f"_k{i}" for i, name in enumerate(relation.names.names)}
+        hidden = listed.keep(stage.relation.time)
+        stream = project(stage.relation.stream, listed.columns)
+        return replace(relation, stream=stream, finish=replace(relation.finish, hidden=frozenset(hidden)))

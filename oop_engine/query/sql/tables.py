@@ -1,0 +1,106 @@
+"""Tables: all that FROM may name: streams that are given, tables that are declared, views, and files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from oop_engine.core.arguments import did_you_mean
+from oop_engine.query.data_stream import DataStream
+from oop_engine.query.sources import Columns, scan
+from oop_engine.query.sql.reading.mistakes import mistake
+from oop_engine.query.sql.reading.texts import Statement, statements_in
+from oop_engine.query.sql.relation import NamedStream, columns_of
+from oop_engine.query.sql.scalar.literals import interval_us
+from oop_engine.query.sql.scalar.types import named
+
+__all__ = ["Tables"]
+
+
+class Tables:
+    """Tables by name; one that is read for the first time becomes a stream with an event time."""
+
+    def __init__(self, text: str, given: Mapping[str, Any]) -> None:
+        self._text = text
+        self._given: dict[str, Any] = dict(given)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all tables."""
+        return list(self._given)
+
+    def declare(self, name: str, relation: NamedStream) -> None:
+        """Declare a view."""
+        self._given[name] = relation
+
+    def create(self, tree: Any, statement: Statement) -> None:
+        """Declare the table of CREATE TABLE: a source of its columns, with its watermark."""
+        name, kinds = tree.this.this.name, {}
+        for column in tree.this.expressions:
+            if isinstance(column, exp.ColumnDef):
+                if (kind := named(column.args["kind"])) is None:
+                    raise mistake(self._text, column, f"no type {column.args['kind'].sql('duckdb')!r} here")
+                kinds[column.name] = kind
+        given = self._given.get(name)
+        feed = None if isinstance(given, DataStream | Columns | NamedStream) else given
+        columns = Columns.of(name, kinds, feed)
+        self._given[name] = columns
+        if statement.watermarks:
+            mark = statement.watermarks[0]
+            if not pa.types.is_timestamp(kinds.get(mark.column, pa.timestamp("us"))):
+                words = (
+                    f"the event time {mark.column!r} must be a TIMESTAMP; give a stream for one of integers"
+                )
+                raise mistake(self._text, tree.this.this, words)
+            disorder = "upstream" if statement.upstream else self._disorder(mark.text, mark.column)
+            self._given[name] = columns.event_time(mark.column, disorder, per=mark.per, idle=statement.idle)
+
+    def relation(self, node: Any, time: str = "") -> NamedStream:
+        """Return the table that ``node`` names; ``time`` is its event time, where that is open."""
+        name = node.name
+        by_small = {key.lower(): key for key in self._given}
+        if name.lower() in by_small:
+            key = by_small[name.lower()]
+            given = self._given[key]
+        elif Path(name).suffix or "/" in name:
+            key, given = name, scan(name)
+        else:
+            there = ", ".join(self._given) or "none"
+            words = f"no table {name!r}; there are {there}{did_you_mean(name, self._given)}"
+            raise mistake(self._text, node, f"{words}: give {name}=, or a path in quotes")
+        if isinstance(given, NamedStream):
+            return given
+        if isinstance(given, DataStream):
+            return NamedStream(
+                given, columns_of(given.schema, hidden=given.finish.hidden), finish=given.finish
+            )
+        columns = given if isinstance(given, Columns) else scan(given, key)
+        stream = columns.event_time(time or self._time_of(node, columns))
+        self._given[key] = NamedStream(stream, columns_of(stream.schema))
+        return self.relation(node)
+
+    def _time_of(self, node: Any, columns: Columns) -> str:
+        """Return the only column that may be the event time."""
+        found = columns.times()
+        if len(found) == 1:
+            return found[0]
+        which = f"one of {', '.join(found)}" if found else "none looks like a time"
+        words = f"which column is the event time? {which}: name it, TUMBLE(s, ts, ...), or with event_time"
+        raise mistake(self._text, node, words)
+
+    def _disorder(self, text: str, column: str) -> Any:
+        """Return how late records may be by ``ts - INTERVAL '90' SECOND``."""
+        [statement] = statements_in(text)
+        node = statement.tree
+        if isinstance(node, exp.Column) and node.name == column:
+            return "ordered"
+        if isinstance(node, exp.Sub) and isinstance(node.this, exp.Column) and node.this.name == column:
+            if isinstance(node.expression, exp.Literal) and not node.expression.is_string:
+                return int(node.expression.this)
+            return timedelta(microseconds=interval_us(text, node.expression))
+        raise mistake(text, node, f"a watermark reads {column} - INTERVAL '90' SECOND")

@@ -1,0 +1,123 @@
+"""Windows of SQL: calls of TUMBLE, HOP, CUMULATE, SESSION in FROM and GROUP BY, and time_bucket.
+
+Flink and RisingWave write a slide before its range, Arroyo as well; windows begin at 1970 there, those of
+``time_bucket`` on 2000-01-03, a Monday, as in DuckDB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+from sqlglot import exp
+
+from oop_engine.core.schema import Schema
+from oop_engine.core.units import TIME_UNITS
+from oop_engine.operators.windows import (
+    Landmark,
+    PartitionedTupleBased,
+    Session,
+    SlideByTuple,
+    Sliding,
+    Tumbling,
+    TupleBased,
+    Windows,
+)
+from oop_engine.query.joins import as_length
+from oop_engine.query.sql.reading.mistakes import mistake
+from oop_engine.query.sql.scalar.literals import interval_us
+
+__all__ = ["FORMS", "bracket", "bucket", "of_call"]
+
+FORMS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
+_MOST_STEPS = 10_000
+_ORIGIN = datetime(2000, 1, 3)
+
+
+def of_call(text: str, node: Any, lengths: Sequence[Any], schema: Schema) -> Windows | dict[str, Windows]:
+    """Return the windows of a call by its name and its lengths."""
+    name = node.name.upper()
+    values = [length_of(text, one, schema) for one in lengths]
+    match name, values:
+        case "TUMBLE", [size]:
+            return Tumbling(size)
+        case "HOP", [slide, size]:
+            return Sliding(size, slide)
+        case "SESSION", [gap]:
+            return Session(gap)
+        case "CUMULATE", [step, size]:
+            return _cumulating(text, node, step, size, schema)
+        case "CUMULATE", [step]:
+            return Landmark(step)
+    forms = {
+        "TUMBLE": "TUMBLE(s, ts, INTERVAL '1' MINUTE)",
+        "HOP": "HOP(s, ts, INTERVAL '10' SECOND, INTERVAL '1' MINUTE): the slide, then the range",
+        "SESSION": "SESSION(s, ts, INTERVAL '5' MINUTE)",
+        "CUMULATE": "CUMULATE(s, ts, INTERVAL '1' HOUR)",
+    }
+    raise mistake(text, node, f"{name} reads {forms[name]}")
+
+
+def _cumulating(text: str, node: Any, step: Any, size: Any, schema: Schema) -> dict[str, Windows]:
+    """Return the windows that begin every ``size`` and end every ``step``, by their numbers."""
+    of, whole = schema.length(step, "CUMULATE"), schema.length(size, "CUMULATE")
+    if of < 1 or whole % of or whole // of > _MOST_STEPS:
+        words = f"CUMULATE takes a step, then a size that is a multiple of it, at most {_MOST_STEPS:,} times as long"
+        raise mistake(text, node, words)
+    lengths = [as_length(end, schema.unit) for end in range(of, whole + 1, of)]
+    return {str(number): Sliding(length, size, origin=length) for number, length in enumerate(lengths, 1)}
+
+
+def length_of(text: str, node: Any, schema: Schema) -> Any:
+    """Return a length: an interval, or an integer in the unit of the event time."""
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return int(node.this)
+    micros = interval_us(text, node)
+    if pa.types.is_timestamp(schema.type_of(schema.progressing)) or schema.unit in TIME_UNITS:
+        return timedelta(microseconds=micros)
+    raise mistake(text, node, f"{schema.progressing!r} is in {schema.unit!r}: write a plain integer")
+
+
+def bucket(text: str, node: Any, schema: Schema) -> Windows:
+    """Return the windows of ``time_bucket(INTERVAL ..., ts)``."""
+    kind = schema.type_of(schema.progressing)
+    size = length_of(text, node.this, schema)
+    if not pa.types.is_timestamp(kind):
+        return Tumbling(size)
+    origin = _ORIGIN.replace(tzinfo=ZoneInfo("UTC")) if kind.tz else _ORIGIN
+    return Tumbling(size, origin)
+
+
+def bracket(text: str, node: Any, words: str, schema: Schema) -> tuple[Windows, tuple[str, ...]]:
+    """Return the windows of ``[RANGE 5 MINUTES SLIDE 1 MINUTE, ts]`` and of CQL, and their keys."""
+    parts = words.split(",")[0].split()
+    upper = [part.upper() for part in parts]
+    all_words = words.replace(",", " ").split()
+    upper_all = [part.upper() for part in all_words]
+    try:
+        if upper[:1] == ["NOW"]:
+            return Tumbling(1), ()
+        if "ROWS" in upper_all:
+            at = upper_all.index("ROWS")
+            rows, every = int(all_words[at + 1]), int([*all_words[at + 2 :], "SLIDE", "1"][1])
+            if upper_all[:2] == ["PARTITION", "BY"]:
+                return PartitionedTupleBased(rows, every), tuple(all_words[2:at])
+            return TupleBased(rows, every), ()
+        slide = upper.index("SLIDE") if "SLIDE" in upper else len(parts)
+        size, step = " ".join(parts[1:slide]), " ".join(parts[slide + 1 :])
+        if upper[1:2] == ["UNBOUNDED"]:
+            return Landmark(_length(step)), ()
+        if not step:
+            return SlideByTuple(_length(size)), ()
+        return (Tumbling(_length(size)) if size == step else Sliding(_length(size), _length(step))), ()
+    except (IndexError, ValueError) as error:
+        raise mistake(
+            text, node, f"a window reads [RANGE 5 MINUTES SLIDE 1 MINUTE, ts]; got [{words}]"
+        ) from error
+
+
+def _length(words: str) -> Any:
+    return int(words) if words.isdigit() else words.lower()

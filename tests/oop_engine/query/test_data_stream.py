@@ -1,0 +1,263 @@
+"""Queries in words: the same graphs as by hand, equal steps once, mistakes at their line."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from oop_engine import (
+    EngineError,
+    Gathered,
+    Graph,
+    GraphError,
+    UsageError,
+    graph_of,
+    in_order,
+    replay,
+    scan,
+    stream,
+)
+from oop_engine.operators import (
+    AfterCount,
+    BoundedDisorder,
+    Count,
+    Punctuate,
+    Sum,
+    Tumbling,
+    WindowAggregate,
+)
+
+LOG = stream("log", {"ts": "int64", "host": "string", "bytes": "int64"}).event_time("ts", "5 s", unit="s")
+ADS = stream("ads", {"ts": "int64", "ad": "string"}).event_time("ts", "5 s", unit="s")
+CLICKS = stream("clicks", {"ts": "int64", "ad": "string", "by": "string"}).event_time("ts", "5 s", unit="s")
+ROWS = [{"ts": ts, "host": "ab"[ts % 2], "bytes": ts} for ts in (1, 3, 6, 11, 8, 14)]
+AD_ROWS = [{"ts": 1, "ad": "x"}, {"ts": 2, "ad": "y"}]
+CLICK_ROWS = [{"ts": 5, "ad": "x", "by": "u"}, {"ts": 50, "ad": "y", "by": "v"}]
+
+
+def test_a_query_is_the_graph_that_is_built_by_hand() -> None:
+    query = LOG.group_by("host").window("10 s").agg(n=Count(), bytes=Sum("bytes"))
+    graph = Graph("query")
+    source = graph.source("log", LOG.schema)
+    edge = graph.add("event-time", Punctuate(BoundedDisorder("5 s")), source)
+    aggregates = {"n": Count(), "bytes": Sum("bytes")}
+    graph.sink("result", graph.add("agg", WindowAggregate(Tumbling("10 s"), aggregates, ("host",)), edge))
+    assert query.graph.text() == graph.text()
+    assert query.run(ROWS).table.equals(replay(graph, {"log": ROWS}).results["result"])
+
+
+def test_equal_steps_are_one_node() -> None:
+    old = LOG.filter("ts < 10")
+    again = LOG.filter("ts < 10")
+    made = graph_of({"a": old.group_by("host").agg(n=Count()), "b": again.select("host"), "late": LOG.late})
+    assert [name for name in made.nodes if name.startswith("filter")] == ["filter"]
+    assert [name for name in made.nodes if name.startswith("event")] == ["event-time"]
+
+
+def test_late_records_are_a_stream() -> None:
+    found = graph_of({"all": LOG, "late": LOG.late})
+    outcome = replay(
+        found, {"log": [{"ts": 20, "host": "a", "bytes": 1}, {"ts": 3, "host": "b", "bytes": 2}]}
+    )
+    assert [row["ts"] for row in outcome.rows("late")] == [3]
+    with pytest.raises(GraphError, match="right behind event_time"):
+        _ = LOG.filter("ts > 3").late
+
+
+def test_names_are_those_that_are_given() -> None:
+    made = (
+        LOG.named("edge")
+        .filter("ts > 1")
+        .named("newer")
+        .group_by("host")
+        .agg(n=Count())
+        .named("counts")
+        .graph
+    )
+    assert list(made.nodes) == ["log", "edge", "newer", "counts", "result"]
+    with pytest.raises(UsageError, match="two steps are called 'x'"):
+        _ = LOG.filter("ts > 1").named("x").select("host").named("x").graph
+
+
+@pytest.mark.parametrize(
+    ("how", "rows"),
+    [
+        ("inner", [(1, "x", 5, "u")]),
+        ("left", [(1, "x", 5, "u"), (2, "y", None, None)]),
+        ("right", [(1, "x", 5, "u"), (None, "y", 50, "v")]),
+        ("full", [(1, "x", 5, "u"), (2, "y", None, None), (None, "y", 50, "v")]),
+        ("semi", [(1, "x")]),
+        ("anti", [(2, "y")]),
+    ],
+)
+def test_a_join_has_one_key_column(how: Any, rows: list[tuple[Any, ...]]) -> None:
+    joined = ADS.join(CLICKS, on="ad", within=("0 s", "10 s"), how=how)
+    wanted = ["ts", "ad"] if how in ("semi", "anti") else ["ts", "ad", "ts_right", "by"]
+    table = joined.run(ads=AD_ROWS, clicks=CLICK_ROWS).table.select(wanted)
+    assert sorted((tuple(row.values()) for row in table.to_pylist()), key=repr) == sorted(rows, key=repr)
+
+
+def test_a_length_is_either_way() -> None:
+    joined = CLICKS.join(ADS, on="ad", within="4 s")
+    assert joined.run(ads=AD_ROWS, clicks=CLICK_ROWS).table.column("ad").to_pylist() == ["x"]
+
+
+def test_as_of_takes_the_latest() -> None:
+    joined = CLICKS.join_asof(ADS, on="ad", how="left")
+    rows = joined.run(ads=[*AD_ROWS, {"ts": 4, "ad": "x"}], clicks=CLICK_ROWS).table.to_pylist()
+    assert [(row["ad"], row["ts_right"]) for row in rows] == [("x", 4), ("y", 2)]
+
+
+def test_a_union_matches_columns_by_name() -> None:
+    other = stream("other", {"bytes": "int64", "host": "string", "ts": "int64"}).event_time(
+        "ts", "5 s", unit="s"
+    )
+    rows = LOG.union(other).run(log=ROWS[:1], other=ROWS[1:2]).table.to_pylist()
+    assert sorted(row["ts"] for row in rows) == [1, 3]
+
+
+def test_columns() -> None:
+    assert LOG.select("host", twice="bytes * 2").columns == ["ts", "host", "twice"]
+    assert LOG.with_columns(kb="bytes / 1024").columns == [*LOG.columns, "kb"]
+    assert LOG.rename({"host": "name"}).columns == ["ts", "name", "bytes"]
+    assert LOG.distinct("host").columns == ["ts", "host"]
+    assert LOG.window(Tumbling("10 s")).group_by("host").agg(n=Count()).columns[0] == "host"
+    assert LOG.window("10 s", every="5 s").agg(n=Count()).run(ROWS).table.num_rows == 4
+
+
+def test_versions_of_results() -> None:
+    early = LOG.group_by("host").window("10 s").emit(early=AfterCount(1)).agg(n=Count())
+    assert early.schema.change == "change"
+    assert early.run(ROWS).final("result").num_rows == 4
+
+
+def test_disorder_is_measured_where_it_is_not_given(caplog: pytest.LogCaptureFixture) -> None:
+    outcome = scan(ROWS, "log").event_time("ts", unit="s").group_by("host").agg(n=Count()).run()
+    assert (
+        "source 'log': records come up to 3 s out of order; used: event_time('ts', disorder='3 s')"
+        in caplog.text
+    )
+    assert outcome.late.total == 0
+    by_host = scan(ROWS, "log").event_time("ts", per="host", unit="s")
+    assert "within each host" in str(by_host.explain()) or by_host.run().late.total == 0
+
+
+def test_a_feed_that_is_read_once_needs_a_disorder() -> None:
+    query = stream("log", {"ts": "int64"}).event_time("ts", unit="s")
+    with pytest.raises(UsageError, match="can be read only once: give it"):
+        query.run(iter([{"ts": 1}]))
+    with pytest.raises(UsageError, match="not known yet"):
+        _ = query.graph
+
+
+def test_files(tmp_path: Path) -> None:
+    lines = [
+        "ts,host,bytes",
+        "2026-01-01T00:00:01Z,a,10",
+        "2026-01-01T00:00:03Z,b,5",
+        "2026-01-01T00:01:02Z,a,7",
+    ]
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    paths = tmp_path / "a.csv", tmp_path, tmp_path / "*.csv"
+    one, folder, pattern = (scan(path).event_time("ts", "1 h") for path in paths)
+    assert scan(tmp_path).event_time("ts").run().late.total == 0
+    assert [each.run().table.num_rows for each in (one, folder, pattern)] == [3, 6, 6]
+    assert one.schema.type_of("ts") == pa.timestamp("us", "UTC")
+    with pytest.raises(UsageError, match="there is no such file"):
+        scan(tmp_path / "*.parquet")
+
+
+def test_text_columns_may_be_times(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "oop_engine")
+    query = scan([{"at": "2026-01-01T00:00:01Z"}], "log").event_time("at", "1 s")
+    assert query.run().table.column("at").type == pa.timestamp("us", "UTC")
+    assert "'at' is text, and read as timestamp[us, tz=UTC]" in caplog.text
+
+
+def test_rows_come_as_they_become_final() -> None:
+    query = LOG.group_by("host").window("10 s").agg(n=Count())
+
+    async def feed() -> AsyncIterator[dict[str, Any]]:
+        for row in ROWS:
+            yield row
+
+    async def all_rows() -> list[int]:
+        return [row["n"] async for row in query.rows(feed())]
+
+    async def first_row() -> list[int]:
+        async for row in query.rows(ROWS):
+            return [row["n"]]
+        return []
+
+    assert sorted(asyncio.run(all_rows())) == [1, 1, 2, 2]
+    assert asyncio.run(first_row()) == [2]
+
+
+def test_a_query_is_a_service() -> None:
+    found = Gathered()
+    query = LOG.group_by("host").window("10 s").agg(n=Count())
+    served = asyncio.run(query.serve(ROWS, to=found, signals=False))
+    assert served.tuples == {"log": 6}
+    assert len(found.rows) == 4
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        (LOG.group_by("host").agg(n=Count()), "an aggregate without a window"),
+        (ADS.join(CLICKS, on="ad"), "a join without a bound on time"),
+    ],
+)
+def test_state_without_an_end_is_no_service(query: Any, words: str) -> None:
+    assert words in query.explain()
+    feeds: dict[str, Any] = {name: [] for name in query.graph.nodes if name in ("log", "ads", "clicks")}
+    with pytest.raises(UsageError, match=words):
+        asyncio.run(query.serve(to=Gathered(), signals=False, **feeds))
+
+
+def test_the_twin_in_order_has_the_same_results() -> None:
+    query = LOG.group_by("host").window("10 s").agg(n=Count())
+    twin = replay(in_order(query.graph), {"log": ROWS}).results["result"]
+    order = [("window_end", "ascending"), ("host", "ascending")]
+    assert twin.sort_by(order).equals(query.run(ROWS).table.sort_by(order))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: stream("log", {"ts": "int64"}).filter("ts > 3"), "log.filter: which column is the event time?"),
+        (lambda: stream("log", {"time": "int64"}).event_time("tim", unit="s"), "did you mean time?"),
+        (lambda: stream("log", {"ts": "int46"}), "must be a type such as int64"),
+        (lambda: LOG.group_by("hots"), "did you mean host?"),
+        (lambda: LOG.group_by("host").filter("ts > 3"), "KeyedStream has no 'filter'"),
+        (lambda: LOG.group_by("host").window("10 s").ag(n=Count()), "did you mean agg?"),
+        (lambda: LOG.window("10 s").agg(), "name at least one aggregate"),
+        (lambda: LOG.window("10 s").agg(n=3), "must be an aggregate"),
+        (lambda: LOG.window("10 s").agg(n=Sum("host")), "needs an integer"),
+        (lambda: LOG.window(Tumbling("10 s"), every="5 s"), "every is for a length"),
+        (lambda: LOG.select("hots"), "did you mean host?"),
+        (lambda: LOG.join(CLICKS, on="host", within="5 s"), "no column 'host'"),
+        (lambda: LOG.join([1], on="host"), "takes a stream with an event time"),
+        (lambda: LOG.run(), "source 'log' has no feed"),
+        (lambda: LOG.run(ROWS, log=ROWS), "a feed without a name"),
+        (lambda: LOG.run(lgo=ROWS), "did you mean log?"),
+        (lambda: stream("a", {"ts": "int64"}).event_time("ts", "orderd", unit="s"), "did you mean ordered?"),
+        (lambda: stream("a", {"ts": "int64"}).event_time("ts", "upstream", per="ts", unit="s"), "needs a disorder"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_found_at_its_line(make: Callable[[], object], words: str) -> None:
+    with pytest.raises(EngineError) as caught:
+        make()
+    assert words in str(caught.value)
+
+
+def test_what_is_shown() -> None:
+    assert repr(LOG).startswith("DataStream(ts+: int64")
+    assert "<table" in LOG._repr_html_()
+    assert "without event time" in repr(stream("log", {"ts": "int64"}))
