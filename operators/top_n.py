@@ -1,14 +1,14 @@
 """TopN: the first rows of each partition by an order, once no row can change them.
 
-    Pass       the first ``n`` rows of a partition, as soon as a bound has passed it; a plain or a revision stream.
-    Keep       the rows that no bound has passed, equal ones once with a count.
-    Propagate  linear punctuation, behind the rows below it.  Group-wise punctuation whose attributes are among ``by``
-               likewise; others are dropped, for they tell nothing of a whole partition.  Joint punctuation and
-               watermarks end here: rows that leave are final.
-               Without ``timed`` a partition is complete when its key or the stream ends, and only that goes on.
-    Cost       O(1) a row that comes, a hash look-up of all columns; O(rows log rows) for those that a bound passes.
-               Order needed: none; of rows that are equal in ``order`` those with smaller other columns are the first.
-    Source     ``ROW_NUMBER() OVER (PARTITION BY ... ORDER BY ...) <= n`` of SQL; Window Top-N of Apache Flink.
+Pass       the first ``n`` rows of a partition, as soon as a bound has passed it; a plain or a revision stream.
+Keep       the rows that no bound has passed, equal ones once with a count.
+Propagate  linear punctuation, behind the rows below it.  Group-wise punctuation whose attributes are among ``by``
+           likewise; others are dropped, for they tell nothing of a whole partition.  Joint punctuation and
+           watermarks end here: rows that leave are final.
+           Without ``timed`` a partition is complete when its key or the stream ends, and only that goes on.
+Cost       O(1) a row that comes, a hash look-up of all columns; O(rows log rows) for those that a bound passes.
+           Order needed: none; of rows that are equal in ``order`` those with smaller other columns are the first.
+Source     ``ROW_NUMBER() OVER (PARTITION BY ... ORDER BY ...) <= n`` of SQL; Window Top-N of Apache Flink.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class TopN(Operator):
         return (None if column == self.rank else column,)
 
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
-        return self.timed
+        return True
 
     def open(self) -> None:
         [schema] = self.schemas_in
@@ -146,7 +146,7 @@ class TopN(Operator):
         return None
 
     def _first(self, passed: Page) -> Page:
-        """Return the first rows of each partition, by event time and partition."""
+        """Return the first rows of each partition, by event time."""
         groups = self._partitions(passed)
         at = self._sorted(passed, groups)
         groups = groups[at]
@@ -154,9 +154,14 @@ class TopN(Operator):
         number = np.arange(at.size) - np.repeat(starts, np.diff(starts, append=at.size))
         place = number + 1 if self.ties == "row_number" else self._shared(passed, at, number)
         kept = np.ones(at.size, np.bool_) if self.n is None else place <= self.n
-        rows = passed.batch.take(pa.array(at[kept]))
+        at, place = at[kept], place[kept]
+        by_time = np.argsort(passed.times[at], kind="stable")
+        at, place = at[by_time], place[by_time]
+        rows = passed.batch.take(pa.array(at))
         if self.rank is not None:
-            rows = pa.RecordBatch.from_arrays([*rows.columns, pa.array(place[kept])], schema=self.schemas_out[0].fields)
+            rows = pa.RecordBatch.from_arrays(
+                [*rows.columns, pa.array(place)], schema=self.schemas_out[0].fields
+            )
         return Page(self.schemas_out[0], rows)
 
     def _partitions(self, page: Page) -> Integers:
@@ -173,7 +178,9 @@ class TopN(Operator):
         for i, name in enumerate(self._order):
             column = page.column(name.removeprefix("-"))
             column = column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
-            if column.null_count:  # Arrow has one place of nulls for all keys; so does this, whatever else is sorted
+            if (
+                column.null_count
+            ):  # Arrow has one place of nulls for all keys; so does this, whatever else is sorted
                 keys[f"null{i}"] = pc.is_null(column)
                 directions.append((f"null{i}", "ascending"))
             keys[f"key{i}"] = column

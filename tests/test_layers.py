@@ -60,6 +60,7 @@ ONLY_IN = {
     "matplotlib": ["oop_engine/lab/report/*.py"],
     "sqlglot": ["oop_engine/query/sql/*.py", "oop_engine/query/sql/*/*.py"],
     "click": ["oop_engine/cli/*.py"],
+    "prompt_toolkit": ["oop_engine/cli/running/sql_prompt.py"],
     "rich": ["oop_engine/cli/*.py", "oop_engine/cli/running/*.py", "oop_engine/lab/report/*.py"],
 }
 NOT_AT_IMPORT = (

@@ -35,6 +35,7 @@ COMMANDS = {
     "replay": "Run one plan of a scenario and show its results, and the work and state of each operator.",
     "run": "Run a graph of yours: over traces to their end, or live, until Ctrl-C or SIGTERM.",
     "scenarios": "List the scenarios by source: their questions, their parameters with defaults, and their sweeps.",
+    "sql": "Answer a query in SQL over files; without QUERY, a prompt.",
     "why": "Print which input held back the results of a service, at its last checkpoint in DIR.",
     "warm": "Compile the kernels that most graphs use, and keep them for all later runs.",
 }
@@ -245,7 +246,8 @@ def _compiling() -> Iterator[None]:
 
 
 def _fail(message: str, code: int) -> int:
-    print(f"error: {shown(' '.join(message.split()))}", file=sys.stderr)
+    lines = message.splitlines() if message.startswith("sql: line") else [" ".join(message.split())]
+    print("\n".join(map(shown, ["error: " + lines[0], *lines[1:]])), file=sys.stderr)
     return code
 
 

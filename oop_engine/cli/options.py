@@ -50,6 +50,8 @@ def scenario_file(scenario: str) -> list[tuple[str, Path]]:
 def is_graph(name: str) -> bool:
     """Tell whether a name is that of a file without a scenario; such a file is not run for that."""
     path, _ = file_and_name(Path(name))
+    if path.suffix == ".sql" and path.is_file():
+        return True
     return path.suffix == ".py" and path.is_file() and "\nSCENARIO" not in path.read_text("utf-8", "replace")
 
 

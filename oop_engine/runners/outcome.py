@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.runners.dispatch import Result
 from oop_engine.system.close_names import did_you_mean
 from oop_engine.system.shown import shown
+from oop_engine.traces.table_writing import write_table
 
 __all__ = ["BySink", "Collector", "Outcome", "in_a_table"]
 
@@ -84,6 +86,10 @@ class Outcome:
     def to_pandas(self) -> Any:
         """Return ``table`` as a data frame of pandas."""
         return self.table.to_pandas()
+
+    def write(self, path: str | Path) -> int:
+        """Write ``table`` into a file in the format of its suffix; return the rows.  Raises ``TraceError``."""
+        return write_table(path, self.table)
 
     def to_polars(self) -> Any:
         """Return ``table`` as a data frame of Polars, which must be installed."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "check_takes",
     "checked_graph",
+    "graph_in_sql",
     "graph_of",
     "graph_or_function",
     "made_graph",
@@ -96,6 +97,8 @@ def graph_or_function(path: Path) -> Any:
     from oop_engine.core.graphs.graph import Graph
     from oop_engine.system.python_file import file_and_name, load_file
 
+    if path.suffix == ".sql":
+        return graph_in_sql(path, live=False)
     file, name = file_and_name(path)
     module = load_file(file, "Python")
     found = getattr(module, name, None)
@@ -113,7 +116,12 @@ def takes_nothing(found: Any) -> bool:
 
 
 def graph_of(path: Path) -> Graph:
-    """Return the graph in a file, which needs no schemas."""
+    """Return the graph in a file, which needs no schemas.
+
+    Raises ``UsageError`` for one that does, and for one in SQL whose state has no end over live sources.
+    """
+    if path.suffix == ".sql":
+        return graph_in_sql(path, live=True)
     found = graph_or_function(path)
     if not callable(found):
         return checked_graph(path, found)
@@ -124,6 +132,26 @@ def graph_of(path: Path) -> Graph:
         )
         raise UsageError(msg)
     return made_graph(path, found)
+
+
+def graph_in_sql(path: Path, *, live: bool) -> Graph:
+    """Return the graph of the statements in a file: a sink for each INSERT, and ``result`` for a last SELECT."""
+    from oop_engine.query.graph_of import built
+    from oop_engine.query.sql.entry import results_of
+
+    if not path.is_file():
+        msg = f"no file of SQL at {path}"
+        raise UsageError(msg)
+    results = results_of(path.read_text("utf-8"), {})
+    if not results:
+        msg = f"{path}: has no result: end it with a SELECT, or write INSERT INTO sink SELECT ..."
+        raise UsageError(msg)
+    made = built(path.stem, {name: one.output for name, one in results.items()}, measure=not live)
+    if live and made.unbounded:
+        name, why = next(iter(made.unbounded.items()))
+        msg = f"{path}: {name!r} has a state without an end over a live source: {why}"
+        raise UsageError(msg)
+    return made.graph
 
 
 def made_graph(path: Path, function: Any, *given: Any) -> Graph:

@@ -26,6 +26,7 @@ from oop_engine.query.sql.windows import FORMS, bucket, of_call
 
 __all__ = ["UNBOUNDED", "Grouping"]
 
+_RESERVED = {"window", "window_start", "window_end", "time_start", "time_end", "change"}
 _TRUNCATED = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86_400}
 UNBOUNDED = (
     "a GROUP BY without a window has a state for each key and a result only at the end of the stream: "
@@ -41,7 +42,7 @@ class Grouping:
         self._text, self._relation, self._emit = text, relation, emit
         self._expressions = Expressions(text, relation.names, relation.stream.schema)
         self._columns: dict[str, Any] = {}
-        self._by: list[str] = []
+        self.by: list[str] = []
         self._made: dict[str, str] = {}
         self._aggregates: dict[str, Aggregation] = {}
         self._nodes: dict[str, Any] = {}
@@ -78,8 +79,17 @@ class Grouping:
             return
         if key in self._made:
             return
-        self._by.append(self._column(node, "_k", len(self._by)))
-        self._made[key] = self._by[-1]
+        self.by.append(self._key_column(node))
+        self._made[key] = self.by[-1]
+
+    def _key_column(self, node: Any) -> str:
+        """Return a column with the value of a key: under its own name, where results have no other of that name."""
+        if isinstance(node, exp.Column):
+            [own] = self._relation.names.columns(node)[:1] or [""]
+            if own and own not in _RESERVED and not own.startswith("_") and own not in self._columns:
+                self._columns[own] = own
+                return own
+        return self._column(node, "_k", len(self.by))
 
     def _window_of(self, node: Any) -> Any:
         """Return the windows of ``tumble(...)``, ``time_bucket(...)`` and ``date_trunc(...)`` of the event time."""
@@ -161,22 +171,18 @@ class Grouping:
         found = self._expressions.value(node).expression
         plain = node.name if isinstance(node, exp.Column) else ""
         value: Any = self._relation.names.columns(node)[0] if plain else found
-        for name, one in self._columns.items():
-            if (
-                prefix == "_a"
-                and isinstance(one, str)
-                and isinstance(value, str)
-                and one == value
-                and name.startswith("_a")
-            ):
-                return name
+        if prefix == "_a" and isinstance(value, str):
+            for name, one in self._columns.items():
+                if name.startswith("_a") and isinstance(one, str) and one == value:
+                    return name
         name = f"{prefix}{number}"
         self._columns[name] = value
         return name
 
     def prepared(self, keep: Sequence[str] = ()) -> DataStream:
         """Return the stream with the columns that are needed, and those to ``keep`` (none: the event time)."""
-        own = {name: name for name in keep} if keep else {"_time": self._relation.time}
+        time = self._relation.time
+        own = {name: name for name in keep} if keep else {"_time" if time in self._columns else time: time}
         return project(self._relation.stream, {**own, **self._columns})
 
     def stage(self) -> Stage:
@@ -199,7 +205,7 @@ class Grouping:
             unbounded = None if self._emit is not None else UNBOUNDED
         made = self._aggregates or {"_r": Count()}
         self._check_session_keys()
-        operator = WindowAggregate(windows, made, self._by, stamp=stamp, emit=self._emit)
+        operator = WindowAggregate(windows, made, self.by, stamp=stamp, emit=self._emit)
         try:
             stream = then(self.prepared(), "agg", operator, unbounded)
         except GraphError as error:
@@ -222,7 +228,7 @@ class Grouping:
         return mistake(self._text, exp.Null(), words)
 
     def _check_session_keys(self) -> None:
-        grouped = [self._columns[one] for one in self._by]
+        grouped = [self._columns[one] for one in self.by]
         missing = [
             name for name in self._relation.keys if not any(isinstance(c, str) and c == name for c in grouped)
         ]

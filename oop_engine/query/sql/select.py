@@ -144,7 +144,7 @@ class SelectPlan:
         }
         if group is None and not aggregates:
             return with_bounds(self._text, self._node, stage)
-        if group is not None and any(group.args.get(part) for part in ("grouping_sets", "cube", "rollup")):
+        if group is not None and group.find(exp.GroupingSets, exp.Cube, exp.Rollup):
             raise unsupported(
                 self._text, group, "GROUPING SETS, CUBE and ROLLUP", "UNION ALL of several GROUP BY"
             )
@@ -271,7 +271,7 @@ class SelectPlan:
             grouping.key(exp.column(exp.to_identifier(name.name, quoted=True)))
         stage = grouping.stage()
         listed = Listed(self._text, stage)
-        listed.columns = {name.name: f"_k{i}" for i, name in enumerate(relation.names.names)}
+        listed.columns = {name.name: key for name, key in zip(relation.names.names, grouping.by, strict=True)}
         hidden = listed.keep(stage.relation.time)
         stream = project(stage.relation.stream, listed.columns)
         return replace(relation, stream=stream, finish=replace(relation.finish, hidden=frozenset(hidden)))

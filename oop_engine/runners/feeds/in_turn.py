@@ -29,6 +29,6 @@ class InTurn:
             arrival = message.arrival
             if arrival[0] < least:
                 arrival = np.maximum(arrival, least)
-                message = Page(message.schema, message.batch, arrival)  # noqa: PLW2901
+                message = Page(message.schema, message.batch, arrival)
             self._last = int(arrival[-1])
             yield message

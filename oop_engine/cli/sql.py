@@ -1,0 +1,136 @@
+"""``oop-engine sql``: a query in SQL over files, or a prompt for several."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from oop_engine.cli.options import check_output
+from oop_engine.cli.output import terminal
+from oop_engine.core.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from oop_engine.query.data_stream import DataStream
+
+__all__ = ["answer", "sql"]
+
+_ROWS = 20
+"""The first and last so many results are shown."""
+
+
+@click.command()
+@click.argument("text", required=False, metavar="[QUERY]")
+@click.option(
+    "--table", "tables", multiple=True, metavar="NAME=FILE", help="A table of this name. Repeat for several."
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the results into this file."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print each result as a line of JSON, and no table.")
+@click.option("--explain", is_flag=True, help="Show the plan, when it emits and its state; nothing is run.")
+@click.option(
+    "--on", "runner", type=click.Choice(["inline", "spark"]), default="inline", help="Where it runs."
+)
+def sql(
+    text: str | None, tables: tuple[str, ...], out: Path | None, as_json: bool, explain: bool, runner: str
+) -> None:
+    """Answer a query in SQL over files; without QUERY, a prompt.
+
+    A table is a file in quotes, or one of --table. QUERY is also a file that ends in .sql. How late records come is
+    measured on the files, so that none is late. docs/sql.md has all forms.
+
+    \b
+      oop-engine sql "SELECT host, count(*) AS n FROM 'access.csv' GROUP BY host ORDER BY n DESC"
+      oop-engine sql \\
+        "SELECT host, window_start, count(*) AS n FROM TUMBLE('access.csv', ts, INTERVAL '1 minute') GROUP BY ALL"
+      oop-engine sql --table a=ads.csv --table c=clicks.csv \\
+        "SELECT * FROM a JOIN c ON a.ad = c.ad AND c.ts BETWEEN a.ts AND a.ts + INTERVAL '10 minutes'"
+      oop-engine sql query.sql --out result.parquet
+      oop-engine sql --explain "SELECT count(*) FROM TUMBLE('access.csv', ts, INTERVAL '1 hour') GROUP BY window_end"
+    """
+    named = dict(_named(one) for one in tables)
+    if text is None:
+        if out or as_json or explain or not sys.stdin.isatty():
+            msg = "sql: give a query, such as \"SELECT * FROM 'access.csv'\"; the prompt needs a terminal"
+            raise UsageError(msg)
+        from oop_engine.cli.running.sql_prompt import prompt
+
+        prompt(named)
+        return
+    check_output("--out", out, *[(f"--table {name}", path) for name, path in named.items()])
+    text = Path(text).read_text("utf-8") if text.endswith(".sql") and Path(text).is_file() else text
+    with _notes():
+        query = _query(text, named)
+        if explain:
+            click.echo(query.explain())
+            return
+        answer(query, out, as_json=as_json, runner=runner)
+
+
+def _named(text: str) -> tuple[str, str]:
+    name, equals, path = text.partition("=")
+    if not equals or not name.isidentifier():
+        msg = f"--table {text!r}: must be NAME=FILE, such as log=access.csv"
+        raise UsageError(msg)
+    return name, path
+
+
+def _query(text: str, tables: dict[str, str]) -> DataStream:
+    from oop_engine.query.sql.entry import sql as query_of
+
+    return query_of(text, **tables)
+
+
+def answer(
+    query: DataStream, out: Path | None = None, *, as_json: bool = False, runner: str = "inline"
+) -> None:
+    """Run a query; show its results, print them as JSON, or write them into a file."""
+    outcome = query.run(on=runner)
+    table: pa.Table = outcome.results["result"]
+    print(f"{outcome.tuples:,} rows read, {table.num_rows:,} results; {outcome.late}", file=sys.stderr)
+    for source, reasons in outcome.refused.items():
+        print(
+            f"{source}: refused rows: {'; '.join(f'{why}: {n:,}' for why, n in reasons.items())}",
+            file=sys.stderr,
+        )
+    if out is not None:
+        from oop_engine.traces.table_writing import write_table
+
+        print(f"{write_table(out, table):,} rows in {out}", file=sys.stderr)
+    elif as_json:
+        from oop_engine.core.groups.in_python import as_json as json_of
+        from oop_engine.core.groups.in_python import rows_of
+        from oop_engine.core.values.rfc3339 import for_texts
+
+        for row in rows_of(for_texts(table)):
+            print(json_of(row))
+    else:
+        from oop_engine.lab.report.table import result_table
+
+        terminal().print(result_table("result", table, _ROWS))
+
+
+@contextmanager
+def _notes() -> Iterator[None]:
+    """Print on stderr what a query assumes: how late records come, which texts are times."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    log = logging.getLogger("oop_engine")
+    before, propagates = log.level, log.propagate
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(before)
+        log.propagate = propagates

@@ -1,0 +1,117 @@
+"""`oop-engine sql`, and files of SQL for the other commands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from oop_engine import open_trace
+from oop_engine.cli.app import app
+from oop_engine.cli.running.sql_prompt import Session
+
+LINES = [
+    "ts,host",
+    "2026-01-01T00:00:01Z,a",
+    "2026-01-01T00:00:03Z,b",
+    "2026-01-01T00:00:02Z,a",
+    "2026-01-01T00:01:02Z,a",
+]
+SCRIPT = """
+CREATE TABLE access (ts TIMESTAMPTZ, host VARCHAR, WATERMARK FOR ts AS ts - INTERVAL '5' SECOND);
+INSERT INTO counts SELECT host, window_end, count(*) AS n
+FROM TUMBLE(access, ts, INTERVAL '1' MINUTE) GROUP BY ALL;
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "access.csv").write_text("\n".join(LINES) + "\n")
+    (tmp_path / "query.sql").write_text(SCRIPT)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def called(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)
+
+
+def test_a_query_over_a_file(folder: Path) -> None:
+    done = called(
+        "sql", "SELECT host, count(*) AS n FROM 'access.csv' GROUP BY host ORDER BY n DESC", "--json"
+    )
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [
+        {"host": "a", "n": 3},
+        {"host": "b", "n": 1},
+    ]
+    assert "records come up to 1 s out of order" in done.stderr
+    assert "4 rows read, 2 results; no tuples were late" in done.stderr
+
+
+def test_results_go_into_a_file(folder: Path) -> None:
+    text = "SELECT host, window_end, count(*) AS n FROM TUMBLE(log, ts, INTERVAL '1 minute') GROUP BY ALL"
+    done = called("sql", text, "--table", "log=access.csv", "--out", "counts.parquet")
+    assert done.exit_code == 0, done.stderr
+    assert sum(map(len, open_trace("counts.parquet", time="window_end").pages())) == 3
+
+
+def test_the_plan(folder: Path) -> None:
+    done = called("sql", "--explain", "SELECT count(*) FROM 'access.csv'")
+    assert "WindowAggregate(Global()" in done.stdout
+    assert "without an end: a GROUP BY without a window" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ["SELECT hots FROM 'access.csv'"],
+            "did you mean host?\n  SELECT hots FROM 'access.csv'\n         ^",
+        ),
+        (["SELECT * FROM 'nowhere.csv'"], "nowhere.csv"),
+        (["SELECT 1", "--table", "log"], "must be NAME=FILE"),
+        ([], "the prompt needs a terminal"),
+    ],
+)
+def test_mistakes(folder: Path, arguments: list[str], words: str) -> None:
+    done = called("sql", *arguments)
+    assert done.exit_code == 2
+    assert words in done.stderr
+
+
+def test_a_file_of_sql_is_a_graph(folder: Path) -> None:
+    assert "WindowAggregate" in called("explain", "query.sql").stdout
+    done = called("run", "query.sql", "access.csv", "--json")
+    assert [json.loads(line)["n"] for line in done.stdout.splitlines()] == [2, 1, 1]
+
+
+def test_a_file_of_sql_is_a_service(folder: Path) -> None:
+    source = "tail:access.csv?follow=no"
+    done = called("run", "query.sql", "--source", source, "--sink", "jsonl:out", "--checkpoint", "state")
+    assert done.exit_code == 0, done.stderr
+    rows = [json.loads(line) for file in Path("out").iterdir() for line in file.read_text().splitlines()]
+    assert sorted(row["n"] for row in rows) == [1, 1, 2]
+
+
+def test_a_service_needs_a_state_with_an_end(folder: Path) -> None:
+    text = SCRIPT.replace(
+        "FROM TUMBLE(access, ts, INTERVAL '1' MINUTE) GROUP BY ALL", "FROM access GROUP BY host"
+    )
+    Path("query.sql").write_text(text.replace("window_end, ", ""))
+    done = called("run", "query.sql", "--source", "tail:access.csv", "--sink", "jsonl:out")
+    assert done.exit_code == 2
+    assert "has a state without an end over a live source" in done.stderr
+
+
+def test_the_prompt_remembers_views(folder: Path) -> None:
+    session = Session({"log": "access.csv"})
+    assert list(session.answer("CREATE VIEW a AS SELECT * FROM log WHERE host = 'a';")) == ["declared"]
+    [query] = session.answer("SELECT count(*) AS n FROM a;")
+    assert not isinstance(query, str)
+    assert query.run().table.to_pylist() == [{"n": 3}]
+    assert list(session.answer("\\tables")) == ["log: access.csv"]
+    assert "event time ts" in str(*session.answer("\\profile access.csv"))
+    assert "agg" in str(*session.answer("\\explain SELECT count(*) FROM a;"))
+    assert "ends with" in str(*session.answer("\\h"))
