@@ -54,8 +54,8 @@ class TopN(Operator):
     rank
         Name of a new column, int64, with the place in the partition, from 1; None: no such column.
     ties
-        ``"row_number"``: each row has a place of its own; ``"rank"``, ``"dense_rank"``: rows that are equal in ``order``
-        share one, with or without a gap behind them.
+        ``"row_number"``: each row has a place of its own; ``"rank"``, ``"dense_rank"``: rows that are equal in
+        ``order`` share one, with or without a gap behind them.
 
     Raises ``GraphError`` for unknown columns, those that have no order, and an ``n`` below 1.
 

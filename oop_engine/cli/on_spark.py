@@ -123,7 +123,7 @@ class Compared:
         return 0 if equal else 1
 
     def _print(self, rows: int, output: Path | None) -> None:
-        from oop_engine.cli.shard_table import shard_table
+        from oop_engine.cli.running.shard_table import shard_table
         from oop_engine.lab.report.table import grid, result_table
         from oop_engine.lab.report.words import count, late_in, seconds
 

@@ -63,7 +63,7 @@ def sql(
             raise UsageError(msg)
         from oop_engine.cli.running.sql_prompt import prompt
 
-        prompt(named)
+        prompt(named, answer, click.echo)
         return
     check_output("--out", out, *[(f"--table {name}", path) for name, path in named.items()])
     text = Path(text).read_text("utf-8") if text.endswith(".sql") and Path(text).is_file() else text
@@ -120,7 +120,7 @@ def answer(
 
 @contextmanager
 def _notes() -> Iterator[None]:
-    """Print on stderr what a query assumes: how late records come, which texts are times."""
+    """Print the assumptions of a query on stderr: how late records come, which texts are times."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(message)s"))
     log = logging.getLogger("oop_engine")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from oop_engine.core.errors import EngineError, SetupError
 if TYPE_CHECKING:
     from oop_engine.query.data_stream import DataStream
 
-__all__ = ["Session", "prompt"]
+__all__ = ["Sitting", "prompt"]
 
 _HELP = """A query ends with ";", and runs over files: SELECT * FROM 'access.csv';
 \\explain QUERY;   the plan, when it emits, its state
@@ -25,7 +25,7 @@ CHANGES CREATE VIEW TABLE INSERT INTO CASE WHEN THEN ELSE END count sum avg min 
 """
 
 
-class Session:
+class Sitting:
     """The statements of one sitting: views stay, each SELECT is answered."""
 
     def __init__(self, tables: dict[str, Any]) -> None:
@@ -65,8 +65,11 @@ class Session:
         return f"{columns!r}\nevent time {times[0]}:\n{columns.event_time(times[0]).explain()}"
 
 
-def prompt(tables: dict[str, Any]) -> None:
-    """Read queries until the end of the input, and answer each; raises ``SetupError`` without prompt_toolkit."""
+def prompt(tables: dict[str, Any], answer: Callable[[DataStream], None], echo: Callable[[str], None]) -> None:
+    """Read queries until the end of the input, and answer each; raises ``SetupError`` without prompt_toolkit.
+
+    ``answer`` runs a query and shows its results, ``echo`` prints a line.
+    """
     try:
         from prompt_toolkit import PromptSession
         from prompt_toolkit.completion import WordCompleter
@@ -74,17 +77,13 @@ def prompt(tables: dict[str, Any]) -> None:
     except ImportError as error:
         msg = "the prompt needs prompt_toolkit: pip install 'oop-engine[sql]'"
         raise SetupError(msg) from error
-    import click
-
-    from oop_engine.cli.sql import answer
-
-    session = Session(tables)
+    session = Sitting(tables)
     history = FileHistory(str(Path.home() / ".oop_engine_sql"))
     completer = WordCompleter(
         [*_WORDS.split(), *tables, *(str(one) for one in Path().glob("*.csv"))], ignore_case=True
     )
     reader: Any = PromptSession(history=history, completer=completer)
-    click.echo("SQL over files and streams; \\h for help, \\q to leave")
+    echo("SQL over files and streams; \\h for help, \\q to leave")
     while True:
         try:
             text = _whole(reader)
@@ -97,11 +96,11 @@ def prompt(tables: dict[str, Any]) -> None:
         try:
             for found in session.answer(text):
                 if isinstance(found, str):
-                    click.echo(found)
+                    echo(found)
                 else:
                     answer(found)
         except EngineError as error:
-            click.echo(str(error), err=True)
+            echo(str(error))
 
 
 def _whole(reader: Any) -> str:

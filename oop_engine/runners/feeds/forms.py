@@ -66,7 +66,7 @@ class Intake:
     with those of traces (None: they are counted in the trace alone).  Without ``refused`` a bad row is a
     ``ContractError``.
 
-    >>>     import pyarrow as pa
+    >>> import pyarrow as pa
     >>> intake = Intake("here", Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s"))
     >>> [message for message in intake.messages([{"ts": 1, "k": "a"}, (2, "b"), Linear(2), {"k": ["c"], "ts": [3]}])]
     [Page(2 rows of ts, k), Linear(below=2), Page(1 rows of ts, k)]
@@ -84,11 +84,8 @@ class Intake:
         self._place, self._schema, self._call = place, schema, call
         self._refused, self._refused_trace = refused or refuse(place), refused_trace
         self._reader = reader or RowReader(schema)
-        self._width, self._of, self._of_class = (
-            len(schema.names),
-            self._reader.in_columns,
-            self._reader.of_class,
-        )
+        self._width, self._of = len(schema.names), self._reader.in_columns
+        self._of_class = self._reader.of_class
         self._time = schema.names.index(schema.progressing)
         self._scalars: set[type] = {int}  # classes of times, and of the first values of rows
         self._waiting: list[Sequence[Any]] = []

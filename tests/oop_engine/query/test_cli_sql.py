@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from oop_engine import open_trace
 from oop_engine.cli.app import app
-from oop_engine.cli.running.sql_prompt import Session
+from oop_engine.cli.running.sql_prompt import Sitting
 
 LINES = [
     "ts,host",
@@ -106,7 +106,7 @@ def test_a_service_needs_a_state_with_an_end(folder: Path) -> None:
 
 
 def test_the_prompt_remembers_views(folder: Path) -> None:
-    session = Session({"log": "access.csv"})
+    session = Sitting({"log": "access.csv"})
     assert list(session.answer("CREATE VIEW a AS SELECT * FROM log WHERE host = 'a';")) == ["declared"]
     [query] = session.answer("SELECT count(*) AS n FROM a;")
     assert not isinstance(query, str)

@@ -67,7 +67,6 @@ def mistake_of(text: str, given: dict[str, DataStream]) -> str:
         '"',
         "/*",
         "--",
-        "SELECT '\0' FROM log",
         "😀",
         "SELECT " + "(" * 3000,
     ],
