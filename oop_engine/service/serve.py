@@ -63,7 +63,8 @@ def serve(
     streams, from the same positions, with operators that begin empty.
     ``start_from``: for some sources where this start reads on, in place of the position in the checkpoint:
     ``"earliest"`` (all that there is), ``"latest"`` (rows that come from now on), or a position, as JSON.  A log line
-    shows it.  Rows may be missing or come twice then, so it is for one start: of a log that was made again, or was trimmed.
+    shows it.  Rows may be missing or come twice then, so it is for one start: of a log that was made again, or was
+    trimmed.
 
     ``page``: a port of loopback (0: any that is free), where a browser finds how far each edge is and why a window is
     still open, and Prometheus its figures at ``/metrics``; None: no page.  ``watch`` is called with the same, as plain
