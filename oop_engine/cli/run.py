@@ -267,13 +267,15 @@ def _summary(served: Served, checkpoint: str | None) -> str:
 @contextmanager
 def _state_is_safe(checkpoint: str | None) -> Iterator[None]:
     """Print, at a second Ctrl-C, where the next start goes on."""
+    from oop_engine.system.addresses import printable
+
     try:
         yield
     except KeyboardInterrupt:
         words = (
             "there is no --checkpoint, so windows that were not complete are lost"
             if checkpoint is None
-            else f"the state is safe: the next start goes on from the last checkpoint in {checkpoint}"
+            else f"the state is safe: the next start goes on from the last checkpoint in {printable(checkpoint)}"
         )
         print(f"ended at once; {words}", file=sys.stderr)
         raise

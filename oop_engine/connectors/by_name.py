@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
 
@@ -37,6 +38,7 @@ from oop_engine.core.groups.in_python import as_json
 from oop_engine.core.page import Page
 from oop_engine.core.registry import Registry
 from oop_engine.core.schema import Schema
+from oop_engine.system.addresses import Address, printable
 from oop_engine.traces.compressed import CODECS
 from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.format_registry import FORMATS
@@ -76,9 +78,15 @@ def source_of(text: str, schema: Schema, csv: CsvFormat | None = None) -> LiveSo
     kind, address, options = _parts("source", text, SOURCES)
     journal = options.pop("journal", None)
     own = options.pop("csv", None)
-    source = SOURCES[kind](address, options, schema)
+    with _printable(text):
+        source = SOURCES[kind](address, options, schema)
     if own is not None or csv is not None:
-        _set_csv(f"source {text!r}", source, csv if own is None else CsvFormat.of(own), must=own is not None)
+        _set_csv(
+            f"source {printable(text)!r}",
+            source,
+            csv if own is None else CsvFormat.of(own),
+            must=own is not None,
+        )
     return source if journal is None else Journal(source, journal)
 
 
@@ -96,7 +104,18 @@ def _set_csv(place: str, source: LiveSource, csv: CsvFormat | None, *, must: boo
 def sink_of(text: str) -> LiveSink:
     """Return the sink that ``kind:address`` names.  Raises ``UsageError`` if there is none such."""
     kind, address, options = _parts("sink", text, SINKS)
-    return SINKS[kind](address, options)
+    with _printable(text):
+        return SINKS[kind](address, options)
+
+
+@contextmanager
+def _printable(text: str) -> Iterator[None]:
+    """Leave secrets of an address out of the error of its maker."""
+    try:
+        yield
+    except UsageError as error:
+        msg = Address(text.partition("?")[0]).clean(error)  # options are not secrets here, and may be wrong
+        raise UsageError(msg) from None
 
 
 def _parts(
@@ -106,7 +125,7 @@ def _parts(
     address, _, query = rest.partition("?")
     if kind not in kinds:
         there = f"use one of {', '.join(kinds)}, as in {next(iter(kinds))}:path"
-        msg = f"{noun} {text!r}: there is no kind {kind!r}: {there}"
+        msg = f"{noun} {printable(text)!r}: there is no kind {kind!r}: {there}"
         raise UsageError(msg)
     if not address and kind in {"tail", "folder", "delta", "file", *FORMATS}:
         msg = f"{noun} {text!r}: must have a path, as in {kind}:{'access.jsonl' if kind == 'tail' else 'results'}"

@@ -22,7 +22,7 @@ from oop_engine.system.stopwatch import wall
 if TYPE_CHECKING:
     from oop_engine.connectors.source import LiveSource, Position
 
-__all__ = ["ANSWER_S", "LeftError", "ServerLink", "UnreachableError", "again", "read_on"]
+__all__ = ["ANSWER_S", "LeftError", "NotReadyError", "ServerLink", "UnreachableError", "again", "read_on"]
 
 T = TypeVar("T")
 
@@ -31,10 +31,21 @@ ANSWER_S = 10.0
 
 _LOG = logging.getLogger("oop_engine")
 _FIRST_S, _MOST_S = 0.1, 10.0
+_STEADY_S = 10.0
+"""Seconds that a connection must last, so that the next pause is short again."""
+_TOLD_S = 60.0
+"""Seconds between two lines of the log about losses of one connection."""
 
 
 class UnreachableError(SetupError):
     """The server of a source or a sink does not answer, and may do so later."""
+
+
+class NotReadyError(UnreachableError):
+    """The server answers that it is not ready: it starts up, or has no room for one more client.
+
+    So a service waits for it, also at its start.
+    """
 
 
 class LeftError(Exception):
@@ -44,7 +55,8 @@ class LeftError(Exception):
 class ServerLink:
     """Whether the server of a source, or of a sink, is there.
 
-    ``name``: of either, in lines of the log.  ``away``: it was there, and is gone; ``losses``: how often it went.
+    ``name``: of either, in lines of the log.  ``away``: it was there, and is gone; ``losses``: how often it went.  A
+    loss is a line of the log, and its end one, once a minute at most; the next line counts those in between.
     """
 
     def __init__(self, name: str = "source") -> None:
@@ -52,25 +64,50 @@ class ServerLink:
         self.away = False
         self.losses = 0
         self._known = False
-        self._since = 0.0
+        self._since = self._here_since = 0.0
+        self._logged: float | None = None  # when the last line was written
+        self._logs = False  # whether this loss has one
+        self._untold = 0
         self._pause_s = _FIRST_S
 
     def here(self) -> None:
         """Learn that the server answers."""
-        if self.away:
+        if self.away or not self._known:
+            self._here_since = wall()
+        if self.away and self._logs:
             _LOG.warning("%s: is back after %.1f s", self.name, wall() - self._since)
-        self._known, self.away, self._pause_s = True, False, _FIRST_S
+        self._known, self.away = True, False
 
     def gone(self, reason: object) -> None:
         """Learn that the server is gone, for a reason; one that never was there is no loss."""
         if self._known and not self.away:
             self.away, self._since = True, wall()
             self.losses += 1
+            if self._since - self._here_since >= _STEADY_S:
+                self._pause_s = _FIRST_S
+            self._log(reason)
+
+    def waits(self, reason: object) -> None:
+        """Learn that the server is not ready yet: a line of the log, once a minute at most."""
+        if not self.away and (self._logged is None or wall() - self._logged >= _TOLD_S):
             words = " ".join(str(reason).split())
-            _LOG.warning("%s: the connection is lost (%s): trying again until it is back", self.name, words)
+            _LOG.warning("%s: the server is not ready (%s): trying again until it is", self.name, words)
+            self._logged = wall()
+
+    def _log(self, reason: object) -> None:
+        self._logs = self._logged is None or self._since - self._logged >= _TOLD_S
+        if not self._logs:
+            self._untold += 1
+            return
+        words = " ".join(str(reason).split())
+        more = f" ({self._untold:,} more losses since the last line)" if self._untold else ""
+        _LOG.warning(
+            "%s: the connection is lost (%s): trying again until it is back%s", self.name, words, more
+        )
+        self._logged, self._untold = self._since, 0
 
     async def pause(self) -> None:
-        """Wait until one should try again: 0.1 s, and twice as long each time in a row, up to 10 s."""
+        """Wait before the next try: 0.1 s, and twice as long each time, up to 10 s, until a connection lasts 10 s."""
         await asyncio.sleep(self._pause_s)
         self._pause_s = min(2 * self._pause_s, _MOST_S)
 
@@ -95,15 +132,19 @@ async def again(
     The block ``held()`` lasts from the first failure on.  Raises ``LeftError`` if ``stop`` is set meanwhile; the work's
     own ``UnreachableError`` if its server never was there.
     """
+    waiting = False
     with ExitStack() as away:
         while True:
             try:
                 found = await work()
             except UnreachableError as error:
-                if not link.away:
+                if not waiting:
                     away.enter_context(held())
+                waiting = True
                 link.gone(error.__cause__ or error)
-                if not link.away:
+                if isinstance(error, NotReadyError):
+                    link.waits(error.__cause__ or error)
+                elif not link.away:
                     raise
                 if stop.is_set():
                     raise LeftError(link.name) from error
@@ -132,6 +173,8 @@ async def read_on(source: LiveSource, position: Position) -> AsyncIterator[tuple
             return
         except UnreachableError as error:
             source.link.gone(error.__cause__ or error)
-            if not source.link.away:
+            if isinstance(error, NotReadyError):
+                source.link.waits(error.__cause__ or error)
+            elif not source.link.away:
                 raise
         await source.link.pause()

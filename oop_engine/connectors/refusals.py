@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["REFUSED_BY_HTTP", "kafka_is_away", "refused_by_nats", "refused_by_postgres"]
+__all__ = ["kafka_is_away", "refused_by_nats", "refused_by_postgres"]
 
-REFUSED_BY_HTTP = (401, 403)
-"""The codes of HTTP for a client that has no right, or has not shown it."""
-
+_BY_NATS = (
+    "authorization violation", "permissions violation", "authentication expired", "authentication revoked",
+    "account authentication", "maximum payload", "invalid subject", "invalid client protocol",
+)  # fmt: skip
 _AWAY = (
     "_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_MSG_TIMED_OUT", "_RESOLVE", "LEADER_NOT_AVAILABLE",
     "NOT_LEADER_FOR_PARTITION", "BROKER_NOT_AVAILABLE", "REPLICA_NOT_AVAILABLE", "REQUEST_TIMED_OUT",
@@ -36,5 +37,9 @@ def refused_by_postgres(error: Any) -> bool:
 
 
 def refused_by_nats(errors: Iterable[Exception]) -> Exception | None:
-    """Return the error of the password or the token among those of a connection; None: there is none."""
-    return next((error for error in errors if "authorization violation" in str(error).lower()), None)
+    """Return the error among those of a connection that comes again however often it is tried; None: there is none.
+
+    >>> refused_by_nats([TimeoutError(), ConnectionError("nats: Permissions Violation for Publish to a")])
+    ConnectionError('nats: Permissions Violation for Publish to a')
+    """
+    return next((error for error in errors if any(sign in str(error).lower() for sign in _BY_NATS)), None)

@@ -38,6 +38,7 @@ from oop_engine.service.epochs import (
     read_entry,
     write_entry,
 )
+from oop_engine.system.addresses import printable
 from oop_engine.system.disk import Disk
 from oop_engine.system.object_disk import disk_of
 
@@ -55,8 +56,7 @@ class OwnerGone(UsageError):  # noqa: N818  (the state of another process)
 class CheckpointFolder:
     """The checkpoints in ``folder``; the last ``keep`` of them can be restored.
 
-    ``folder``: a path, or the address of an object store (``s3://bucket/folder``), which needs obstore; ``place`` is
-    the same as a text.
+    ``folder``: a path, or the address of an object store (``s3://bucket/folder``; needs obstore); ``place``: its text.
 
     Methods raise ``SnapshotError`` for a file that is missing or damaged, ``UsageError`` for a folder of another one.
     """
@@ -70,7 +70,7 @@ class CheckpointFolder:
         clock: Callable[[], float] = time,
         owner: str | None = None,
     ) -> None:
-        self.place = str(folder)
+        self.place = printable(folder) if "://" in str(folder) else str(folder)
         self._disk, self.folder = disk_of(folder) if disk is None else (disk, Path(folder))
         self._keep, self._clock = keep, clock
         self._owner = owner or f"process {os.getpid()} on {socket.gethostname()}"

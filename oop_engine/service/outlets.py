@@ -70,8 +70,8 @@ class Outlets:
         self.epoch = epoch
         for name, sink in self._sinks.items():
             known = prepared.get(name)
-            await sink.open(self._schemas[name], _run_of(run, name), [] if known is None else [known])
-            sink.link.here()
+            given = self._schemas[name], _run_of(run, name), [] if known is None else [known]
+            await again(sink.link, partial(sink.open, *given), self.stop, self._held)
         await self.commit(prepared)
 
     async def take(self, result: Result) -> None:

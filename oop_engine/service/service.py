@@ -134,7 +134,8 @@ class Service:
                 msg = f"{error}: stopped while its server is away, so without a checkpoint results are lost: {reason}"
                 raise SetupError(msg) from error
             self._left = True
-            _LOG.warning("%s: stopped while its server is away: results come with the next service", error)
+            words = "%s: stopped while its server is away: its results come with the next service"
+            _LOG.warning(words, error)
 
     async def _begin(self) -> None:
         """Take over the checkpoint, and repeat the commit of its last epoch."""
@@ -293,8 +294,7 @@ class Service:
 
     @property
     def _place(self) -> str:
-        assert self._folder is not None
-        return f"checkpoint {self._folder.place}"
+        return f"checkpoint {self.place}"
 
     async def _took(self) -> None:
         await self.outlets.bury(self.dead.take())

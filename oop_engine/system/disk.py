@@ -14,14 +14,24 @@ from pathlib import Path
 
 __all__ = ["Disk"]
 
+_OWNER = 0o600
+
+
+def _of_owner(path: str, flags: int) -> int:
+    """Open a file; one that is made is readable by its owner alone, as states and results may be confidential."""
+    return os.open(path, flags | getattr(os, "O_BINARY", 0), _OWNER)
+
 
 class Disk:
-    """The file system of this machine.  All methods raise ``OSError`` where it does."""
+    """The file system of this machine; files that it makes are their owner's alone.
+
+    All methods raise ``OSError`` where it does.
+    """
 
     def write(self, path: Path, data: bytes) -> None:
         """Write a file; its bytes are on the disk then, its name after ``sync``."""
         try:
-            with path.open("wb") as file:
+            with open(path, "wb", opener=_of_owner) as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -47,7 +57,7 @@ class Disk:
     def append(self, path: Path, data: bytes) -> None:
         """Write behind the bytes of a file; they are on the disk then."""
         try:
-            with path.open("ab") as file:
+            with open(path, "ab", opener=_of_owner) as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -56,7 +66,7 @@ class Disk:
 
     def lock(self, path: Path) -> Callable[[], None] | None:
         """Take a file for this process, until it ends or calls the function returned; None: another has it."""
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, _OWNER)
         with contextlib.suppress(ImportError):  # Windows has none
             import fcntl
 

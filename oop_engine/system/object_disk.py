@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from oop_engine.core.errors import UsageError, not_installed
+from oop_engine.system.addresses import Address, printable
 from oop_engine.system.disk import Disk
 
 __all__ = ["ObjectDisk", "disk_of"]
@@ -108,10 +109,11 @@ def disk_of(where: str | Path) -> tuple[Disk, Path]:
         from obstore.exceptions import BaseError
         from obstore.store import from_url
     except ImportError as error:
-        place = f"checkpoint {where}"
+        place = f"checkpoint {printable(where)}"
         raise not_installed(place, "obstore", "objects") from error
     try:
         return ObjectDisk(from_url(str(where))), Path()
     except (BaseError, ValueError) as error:
-        msg = f"checkpoint {where}: {' '.join(str(error).split())[:200]}: give an address like s3://bucket/folder"
-        raise UsageError(msg) from error
+        words = Address(where).clean(error)[:200]
+        msg = f"checkpoint {printable(where)}: {words}: give an address like s3://bucket/folder"
+        raise UsageError(msg) from None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from oop_engine.core.errors import EngineError, UsageError
+from oop_engine.system.addresses import printable
 from oop_engine.system.close_names import did_you_mean
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ def named_nodes(option: str, given: tuple[str, ...], names: list[str]) -> dict[s
         )  # a name, and no part of an address
         if not equals or (len(names) == 1 and name not in names and not meant):
             if len(names) != 1:
-                msg = f"{option} {text!r}: must begin with the name of its node: {', '.join(names) or 'NAME'}={text}"
+                known = ", ".join(names) or "NAME"
+                msg = f"{option} {printable(text)!r}: must begin with the name of its node: {known}=..."
                 raise UsageError(msg)
             name, rest = names[0], text
         if name in found:

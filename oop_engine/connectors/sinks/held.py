@@ -30,6 +30,9 @@ class HeldSink(LiveSink, ABC):
     the server is away.
     """
 
+    most_bytes: int | None = None
+    """Bytes of the largest message that the server takes, once it is known."""
+
     def __init__(self, format: str, key: str | None = None) -> None:
         self._format, self._key = format, key
         self._messages: dict[int, list[Keyed]] = {}
@@ -48,6 +51,12 @@ class HeldSink(LiveSink, ABC):
     async def write(self, epoch: int, page: Page) -> None:
         """Keep the messages of a page."""
         payloads = payloads_of(page, self._format)
+        if self.most_bytes is not None and (longest := max(map(len, payloads), default=0)) > self.most_bytes:
+            msg = (
+                f"{self.place}: a message has {longest:,} bytes, and the server takes {self.most_bytes:,}: raise its "
+                "limit, or leave such rows out of the graph"
+            )
+            raise SetupError(msg)
         keys: Sequence[Any] = [None] * len(payloads)
         if self._key is not None:
             keys = values_of(page.column(self._key))

@@ -12,8 +12,10 @@ from oop_engine.connectors import link
 from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.refusals import refused_by_nats
+from oop_engine.connectors.servers.reasons import why_not
 from oop_engine.connectors.sinks.held import HeldSink, Keyed
 from oop_engine.core.errors import SetupError
+from oop_engine.system.addresses import Address
 from oop_engine.system.knobs import knob
 
 __all__ = ["JetStreamSubject"]
@@ -21,6 +23,10 @@ __all__ = ["JetStreamSubject"]
 T = TypeVar("T")
 _AT_ONCE = knob(__name__, "_AT_ONCE", 256)
 _ID = "Nats-Msg-Id"
+_HEAD = 512
+"""Bytes of a message besides its payload: the server counts headers, too."""
+_FOR_GOOD = (10_039, 10_076, 10_077)
+"""Codes of JetStream under 503 that do not pass: it is not enabled; the stream is full."""
 
 
 class JetStreamSubject(HeldSink):
@@ -39,6 +45,7 @@ class JetStreamSubject(HeldSink):
         super().__init__(format)
         self._server, self._subject, self._options = server, subject, options or {}
         self._client: Any = None
+        self._address = Address(server, options)
         self._broken = deque[Exception](maxlen=10)
 
     async def connect(self) -> None:
@@ -50,8 +57,7 @@ class JetStreamSubject(HeldSink):
             await self._begin()
         except self.failures as error:
             await self.close()
-            msg = f"{self.place}: {self._reason(error)}"
-            raise SetupError(msg) from error
+            raise SetupError(self._reason(error)) from self._address.cause(error)
 
     async def _begin(self) -> None:
         nats = library("nats", "nats", "JetStreamSubject")
@@ -66,13 +72,14 @@ class JetStreamSubject(HeldSink):
         self._lost = lost = asyncio.Event()
 
         options = {
-            "connect_timeout": 5,
+            "connect_timeout": min(5.0, link.ANSWER_S / 4),
             "reconnect_time_wait": 0.5,
             "max_reconnect_attempts": 3,
             "error_cb": quiet,
             "disconnected_cb": gone,
         }
         self._client = await nats.connect(self._server, **{**options, **self._options})
+        self.most_bytes = self._client.max_payload - _HEAD
         self._jetstream = self._client.jetstream(timeout=link.ANSWER_S)
         self._stream = await self._jetstream.find_stream_name_by_subject(self._subject)
 
@@ -84,22 +91,43 @@ class JetStreamSubject(HeldSink):
             return await self._unless_lost(work())
         except self.failures as error:
             await self.close()
-            if (refused := refused_by_nats(self._broken)) is not None:
-                raise refused from error
-            known = isinstance(error, self._errors.APIError)
-            if known and not isinstance(error, self._errors.ServiceUnavailableError):
-                raise
-            msg = f"{self.place}: {error}"
-            raise UnreachableError(msg) from error
+            cause = self._address.cause(error)
+            if (refused := refused_by_nats([*self._broken, error])) is not None:
+                msg = f"{self.place}: {self._address.clean(refused)}: check rights and limits"
+                raise SetupError(msg) from cause
+            if isinstance(error, self._errors.NoStreamResponseError):
+                await self._check_taken_up(error)
+            if self._is_refusal(error):
+                msg = f"{self.place}: {self._address.clean(error)}: check the stream's limits"
+                raise SetupError(msg) from cause
+            msg = f"{self.place}: {self._address.clean(error)}"
+            raise UnreachableError(msg) from cause
+
+    def _is_refusal(self, error: Exception) -> bool:
+        """Tell whether an answer of JetStream comes again: a full stream, one that is gone; no lack of a leader."""
+        if not isinstance(error, self._errors.APIError):
+            return False
+        passes = isinstance(error, self._errors.ServiceUnavailableError) and error.err_code not in _FOR_GOOD
+        return not passes
+
+    async def _check_taken_up(self, error: Exception) -> None:
+        """Raise ``SetupError`` if no stream takes the subject up any more; nothing if the server is just away."""
+        try:
+            await self._begin()
+        except self.failures as found:
+            await self.close()
+            if isinstance(found, self._errors.NotFoundError):
+                raise SetupError(self._reason(found)) from self._address.cause(error)
 
     def _reason(self, error: Exception) -> str:
         if isinstance(error, self._errors.NotFoundError):
-            return "no stream takes it up: check its name, or make a stream with this subject"
+            return f"{self.place}: no stream takes it up: check its name, or make a stream with this subject"
         if isinstance(error, self._errors.ServiceUnavailableError):
-            return "this server has no JetStream: start it with -js"
-        if (refused := refused_by_nats(self._broken)) is not None:
-            return f"{refused}: give the name and the password of the server, nats://NAME:PASSWORD@..."
-        return f"no server answers ({error}): give the address of one that runs"
+            return f"{self.place}: this server has no JetStream: start it with -js"
+        if (refused := refused_by_nats([*self._broken, error])) is not None:
+            words = f"{self._address.clean(refused)}: give the name and the password of the server"
+            return f"{self.place}: {words}, nats://NAME:PASSWORD@..."
+        return why_not(self._broken[-1] if self._broken else error, self._address, "server", self.place)
 
     async def _unless_lost(self, work: Awaitable[T]) -> T:
         """Return an answer; raises ``ConnectionError`` as soon as the connection is lost, before an answer is late."""
@@ -155,4 +183,4 @@ class JetStreamSubject(HeldSink):
     @property
     def place(self) -> str:
         """The subject."""
-        return f"NATS subject {self._subject!r} at {self._server.rpartition('@')[2]}"
+        return f"NATS subject {self._subject!r} at {self._address}"

@@ -99,6 +99,15 @@ class KafkaTopic(HeldSink):
                 with suppress(kafka.KafkaException):
                     self._producer.abort_transaction(link.ANSWER_S)
             self._let_go()
+            if error.args[0].code() in (
+                kafka.KafkaError.MSG_SIZE_TOO_LARGE,
+                kafka.KafkaError.INVALID_MSG_SIZE,
+            ):
+                msg = (
+                    f"{self.place}: a message is larger than brokers take ({error.args[0].str()}): raise "
+                    "message.max.bytes (options) and max.message.bytes (topic), or leave such rows out of the graph"
+                )
+                raise SetupError(msg) from error
             if not away:
                 raise
             words = error.args[0].str()

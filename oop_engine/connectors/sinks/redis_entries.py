@@ -6,9 +6,10 @@ from typing import Any
 
 from oop_engine.connectors import link
 from oop_engine.connectors.library import library
-from oop_engine.connectors.link import UnreachableError
+from oop_engine.connectors.servers.redis_errors import failure_of_redis
 from oop_engine.connectors.sinks.held import HeldSink, Keyed
 from oop_engine.core.errors import SetupError
+from oop_engine.system.addresses import Address
 
 __all__ = ["RedisEntries"]
 
@@ -28,6 +29,7 @@ class RedisEntries(HeldSink):
         super().__init__(format)
         self._url, self._stream, self._field, self._most = url, stream, field, most
         self._client: Any = None
+        self._address = Address(url)
 
     async def connect(self) -> None:
         """Connect, and look for the stream."""
@@ -40,8 +42,7 @@ class RedisEntries(HeldSink):
             kind = await self._client.type(self._stream)
         except (self._errors.RedisError, OSError) as error:
             await self.close()
-            msg = f"{self.place}: {' '.join(str(error).split())}: give the address of a server that runs"
-            raise SetupError(msg) from error
+            raise failure_of_redis(self.place, self._address, error) from self._address.cause(error)
         if kind not in ("stream", "none"):
             await self.close()
             msg = f"{self.place}: must be a stream; there is a {kind}: take another name"
@@ -49,14 +50,10 @@ class RedisEntries(HeldSink):
 
     async def send(self, run: str, epoch: int, messages: list[Keyed], mark: Any) -> None:
         """Add the entries of an epoch, unless that was done."""
-        refused = (self._errors.AuthenticationError, self._errors.AuthorizationError)
         try:
             await self._add(run, epoch, messages)
-        except (self._errors.ConnectionError, self._errors.TimeoutError, OSError) as error:
-            if isinstance(error, refused):
-                raise
-            msg = f"{self.place}: {error}"
-            raise UnreachableError(msg) from error
+        except (self._errors.RedisError, OSError) as error:
+            raise failure_of_redis(self.place, self._address, error) from self._address.cause(error)
 
     async def _add(self, run: str, epoch: int, messages: list[Keyed]) -> None:
         done = self._mark_of(run)
@@ -90,4 +87,4 @@ class RedisEntries(HeldSink):
     @property
     def place(self) -> str:
         """The stream."""
-        return f"Redis stream {self._stream!r} at {self._url.rpartition('@')[2]}"
+        return f"Redis stream {self._stream!r} at {self._address.host}"

@@ -12,9 +12,11 @@ from oop_engine.connectors import link
 from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.refusals import refused_by_nats
+from oop_engine.connectors.servers.reasons import why_not
 from oop_engine.connectors.servers.stream_log import StreamLog
 from oop_engine.connectors.source import Format, LiveSource, Position
 from oop_engine.core.errors import SetupError
+from oop_engine.system.addresses import Address
 
 __all__ = ["JetStream"]
 
@@ -39,6 +41,7 @@ class JetStream(LiveSource):
     ) -> None:  # fmt: skip
         self._server, self._stream, self._subject = server, stream, subject
         self.format, self._follow, self._options = format, follow, options or {}
+        self._address = Address(server, options)
 
     async def read(self, position: Position) -> AsyncIterator[tuple[list[bytes], Position]]:
         """Yield up to 1,000 messages at a time, with the position behind them; none where it passed other subjects."""
@@ -69,8 +72,9 @@ class JetStream(LiveSource):
                 error, problems.ServiceUnavailableError
             )
             refused = refused_by_nats([*broken, error])
-            msg = f"{self._place}: {refused or error}"
-            raise (SetupError if known or refused else UnreachableError)(msg) from error
+            msg = f"{self._place}: {self._address.clean(refused or error)}"
+            cause = self._address.cause(refused or error)
+            raise (SetupError if known or refused else UnreachableError)(msg) from cause
         finally:
             leaving.set()
             with suppress(errors.Error, OSError, RuntimeError):  # it may write to a connection that is closed
@@ -85,13 +89,17 @@ class JetStream(LiveSource):
 
         async def gone() -> None:
             if not leaving.is_set():
-                self.link.gone(broken[-1] if broken else "the server has closed it")
+                self.link.gone(self._address.clean(broken[-1] if broken else "the server has closed it"))
 
         async def here() -> None:
             self.link.here()
 
         try:
-            options = {"connect_timeout": 5, "reconnect_time_wait": 0.1, "max_reconnect_attempts": 3}
+            options = {
+                "connect_timeout": min(5.0, link.ANSWER_S / 4),
+                "reconnect_time_wait": 0.1,
+                "max_reconnect_attempts": 3,
+            }
             client = await nats.connect(
                 self._server,
                 error_cb=quiet,
@@ -100,12 +108,13 @@ class JetStream(LiveSource):
                 **{**options, **self._options},
             )
         except (errors.Error, OSError) as error:
-            if (refused := refused_by_nats(broken)) is not None:
-                msg = f"{self._place}: {refused}: give the name and the password of the server, nats://NAME:PASSWORD@..."
-                raise SetupError(msg) from error
-            reason = str(broken[-1] if broken else error) or "it is silent"
-            msg = f"{self._place}: no server answers ({reason}): give the address of one that runs"
-            raise UnreachableError(msg) from error
+            cause = self._address.cause(error)
+            if (refused := refused_by_nats([*broken, error])) is not None:
+                words = f"{self._address.clean(refused)}: give the name and the password of the server"
+                msg = f"{self._place}: {words}, nats://NAME:PASSWORD@..."
+                raise SetupError(msg) from cause
+            reason = broken[-1] if broken else error
+            raise UnreachableError(why_not(reason, self._address, "server", self._place)) from cause
         client.options.update(reconnect_time_wait=_RECONNECT_S, max_reconnect_attempts=_RECONNECTS)
         return client
 
@@ -174,7 +183,7 @@ class JetStream(LiveSource):
 
     @property
     def _place(self) -> str:
-        return f"NATS stream {self._stream!r} at {self._server.rpartition('@')[2]}"
+        return f"NATS stream {self._stream!r} at {self._address}"
 
 
 async def _fetched(asking: Any) -> list[Any]:

@@ -13,8 +13,11 @@ from typing import Any
 
 from oop_engine.connectors import link
 from oop_engine.connectors.library import library
+from oop_engine.connectors.servers.mqtt_reasons import passes, way_out
+from oop_engine.connectors.servers.reasons import why_not
 from oop_engine.connectors.source import BEGIN_AGAIN, Format, LiveSource, Position
 from oop_engine.core.errors import SetupError, TraceError
+from oop_engine.system.addresses import Address
 from oop_engine.system.knobs import knob
 from oop_engine.system.stopwatch import wall
 
@@ -56,6 +59,7 @@ class Mqtt(LiveSource):
         self._host, self._port, self._client_id, self.format = host, port, client_id, format
         self._topics = [topics] if isinstance(topics, str) else list(topics)
         self._keep_s, self._options = keep_s, options
+        self._address = Address(f"{host}:{port}", options)
         self._client: Any = None
         self._answers = SimpleQueue[int | None]()  # requests the broker has answered; None: it is gone
         self._count = 0
@@ -175,6 +179,8 @@ class Mqtt(LiveSource):
             loop.call_soon_threadsafe(waiting.put_nowait, found)
 
         def on_connect(client: Any, data: Any, flags: Any, reason: Any, properties: Any) -> None:
+            if reason.is_failure and self._client is not None and passes(reason):
+                return  # it was let in before, and the library tries on
             if reason.is_failure:
                 tell(SetupError(f"{self._place}: the broker refuses: {reason}: check name and password"))
             elif sessions[0] and not flags.session_present:
@@ -195,8 +201,11 @@ class Mqtt(LiveSource):
 
         def on_disconnect(client: Any, data: Any, flags: Any, reason: Any, properties: Any) -> None:
             self._answers.put(None)
-            if self._client is not None:  # else it is we who end
-                loop.call_soon_threadsafe(self.link.gone, reason)
+            if self._client is None:  # it is we who end
+                return
+            if end := way_out(reason):
+                tell(SetupError(f"{self._place}: the broker ends the connection: {reason}: {end}"))
+            loop.call_soon_threadsafe(self.link.gone, reason)
 
         def on_subscribe(client: Any, data: Any, mid: int, reasons: list[Any], properties: Any) -> None:
             for topic, reason in zip(self._topics, reasons, strict=True):
@@ -227,8 +236,9 @@ class Mqtt(LiveSource):
         try:
             client.connect(self._host, self._port, _ALIVE_S, clean_start=False, properties=properties)
         except OSError as error:
-            msg = f"{self._place}: no broker answers ({error.strerror or error}): give the address of one that runs"
-            raise SetupError(msg) from error
+            raise SetupError(why_not(error, self._address, "broker", self._place)) from self._address.cause(
+                error
+            )
         client.loop_start()
 
     def _subscribe(self, client: Any) -> int:

@@ -9,9 +9,10 @@ from zlib import crc32
 
 from oop_engine.connectors import link
 from oop_engine.connectors.library import library
-from oop_engine.connectors.link import UnreachableError
+from oop_engine.connectors.servers.redis_errors import failure_of_redis
 from oop_engine.connectors.source import BEGIN_AGAIN, Format, LiveSource, Position
 from oop_engine.core.errors import SetupError, TraceError, UsageError
+from oop_engine.system.addresses import Address
 
 __all__ = ["RedisStream"]
 
@@ -41,6 +42,7 @@ class RedisStream(LiveSource):
         follow: bool = True,
     ) -> None:
         self._url, self._stream, self.format, self._follow = url, stream, format, follow
+        self._address = Address(url)
         self._field = None if field is None else field.encode()
         if field is None:
             self.format = "jsonl"
@@ -64,7 +66,7 @@ class RedisStream(LiveSource):
                     else:
                         await client.xread({self._stream: last or "0-0"}, count=1, block=_BLOCK_MS)
         except (errors.RedisError, OSError) as error:
-            raise self._failed(errors, error) from error
+            raise failure_of_redis(self._place, self._address, error) from self._address.cause(error)
 
     async def latest(self) -> Position:
         """Return the position behind the last entry."""
@@ -74,14 +76,8 @@ class RedisStream(LiveSource):
             async with redis.Redis.from_url(self._url, socket_connect_timeout=link.ANSWER_S) as client:
                 about = await client.xinfo_stream(self._stream)
         except (errors.RedisError, OSError) as error:
-            raise self._failed(errors, error) from error
+            raise failure_of_redis(self._place, self._address, error) from self._address.cause(error)
         return [about["last-generated-id"].decode(), about["entries-added"], None]
-
-    def _failed(self, errors: Any, error: Exception) -> SetupError:
-        msg = f"{self._place}: {' '.join(str(error).split())}: give the address of a server that runs"
-        refused = isinstance(error, errors.AuthenticationError | errors.AuthorizationError)
-        away = isinstance(error, errors.ConnectionError | errors.TimeoutError | OSError) and not refused
-        return (UnreachableError if away else SetupError)(msg)
 
     def _known(self, position: Position) -> list[Any]:
         """Return the id of the last entry that was read, how many were added up to it, and its checksum."""
@@ -97,7 +93,7 @@ class RedisStream(LiveSource):
 
     @property
     def _place(self) -> str:
-        return f"Redis stream {self._stream!r} at {self._url.rpartition('@')[2]}"
+        return f"Redis stream {self._stream!r} at {self._address.host}"
 
     async def _next(
         self, client: Any, last: str | None, count: int | None, mark: int | None

@@ -41,11 +41,13 @@ class Shaky(LiveSource):
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Return the pauses, whose seconds pass at once."""
     found = list[float]()
 
     async def sleep(seconds: float) -> None:
         found.append(seconds)
 
+    monkeypatch.setattr("oop_engine.connectors.link.wall", lambda: sum(found))
     monkeypatch.setattr("oop_engine.connectors.link.asyncio.sleep", sleep)
     return found
 
@@ -76,10 +78,37 @@ def test_a_source_is_read_on_behind_its_last_data(
         record.getMessage() for record in caplog.records if record.getMessage().startswith("source 'in': ")
     ]
     lost = "source 'in': the connection is lost (broken): trying again until it is back"
-    assert told[0::2] == [lost] * 3
-    assert all(line.startswith("source 'in': is back after ") for line in told[1::2])
-    assert len(told) == 6
-    assert [each for each in pauses if each] == [0.1, 0.2, 0.4] * 3
+    assert told == [lost, "source 'in': is back after 0.7 s"]  # the others came within a minute
+    assert [each for each in pauses if each] == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0, 10.0]
+
+
+def test_a_connection_that_lasts_is_made_again_at_once_and_losses_are_logged_once_a_minute(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    now, pauses = [0.0], list[float]()
+
+    async def sleep(seconds: float) -> None:
+        now[0] += seconds
+        pauses.append(seconds)
+
+    async def losses() -> None:
+        found = ServerLink("sink 'out'")
+        found.here()
+        for lasts_s in (0.0, 1.0, 1.0, 20.0, 0.0, 30.0, 1.0):
+            now[0] += lasts_s
+            found.gone("it breaks")
+            await found.pause()
+            found.here()
+        assert found.losses == 7
+
+    monkeypatch.setattr("oop_engine.connectors.link.asyncio.sleep", sleep)
+    monkeypatch.setattr("oop_engine.connectors.link.wall", lambda: now[0])
+    with caplog.at_level(logging.WARNING, "oop_engine"):
+        run_async(losses())
+    assert pauses == [0.1, 0.2, 0.4, 0.1, 0.2, 0.1, 0.2]
+    first = "sink 'out': the connection is lost (it breaks): trying again until it is back"
+    assert caplog.messages == [first, "sink 'out': is back after 0.1 s"]
+    now[0] += 60
 
 
 def test_a_server_that_was_never_there_is_an_error_at_once(pauses: list[float]) -> None:

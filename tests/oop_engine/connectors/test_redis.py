@@ -127,7 +127,7 @@ def test_a_wrong_server_or_stream_is_told_in_a_line(server: str, client: Any) ->
     client.set("text", "no stream")
     with pytest.raises(SetupError, match="must be a stream; there is a string"):
         read(RedisStream(server, "text"))
-    with pytest.raises(SetupError, match="give the address of a server that runs"):
+    with pytest.raises(SetupError, match="give the address of one that runs"):
         read(RedisStream(f"redis://127.0.0.1:{free_port()}", "one"))
 
 
@@ -167,7 +167,7 @@ def test_a_sink_tells_of_a_wrong_server_or_a_name_that_is_taken(server: str, cli
     client.set("taken", "no stream")
     with pytest.raises(SetupError, match=r"'taken' at .* must be a stream; there is a string: take"):
         run_async(opened(server, "taken", []))
-    with pytest.raises(SetupError, match="give the address of a server that runs"):
+    with pytest.raises(SetupError, match="give the address of one that runs"):
         run_async(opened(f"redis://127.0.0.1:{free_port()}", "one", []))
 
 

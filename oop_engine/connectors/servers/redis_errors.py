@@ -1,0 +1,35 @@
+"""Errors of Redis: those that pass, and those that do not, each in one line with the way out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oop_engine.connectors.library import library
+from oop_engine.connectors.link import NotReadyError, UnreachableError
+from oop_engine.connectors.servers.reasons import why_not
+from oop_engine.core.errors import SetupError
+from oop_engine.system.addresses import Address
+
+__all__ = ["failure_of_redis"]
+
+_FULL = "max number of clients"
+
+
+def failure_of_redis(place: str, address: Address, error: Exception) -> SetupError:
+    """Return the error to raise for one of the package redis; its class tells whether it passes."""
+    errors: Any = library("redis.exceptions", "redis", place)
+    words = address.clean(error)
+    if isinstance(error, errors.AuthenticationError | errors.AuthorizationError | errors.NoPermissionError):
+        return SetupError(f"{place}: {words}: check the name, the password and the rights")
+    if isinstance(error, errors.BusyLoadingError) or _FULL in words:
+        return NotReadyError(f"{place}: {words}")
+    if isinstance(error, errors.OutOfMemoryError):
+        return SetupError(
+            f"{place}: the server is full ({words}): raise its maxmemory, or trim its streams (most=)"
+        )
+    if isinstance(error, errors.ReadOnlyError):
+        return SetupError(f"{place}: is a replica ({words}): give the address of the primary")
+    if isinstance(error, errors.ConnectionError | errors.TimeoutError | OSError):
+        return UnreachableError(why_not(error, address, "server", place))
+    strange = isinstance(error, errors.InvalidResponse) or "unknown command" in words
+    return SetupError(f"{place}: {words}{': is it a server of Redis 7 or later?' * strange}")
