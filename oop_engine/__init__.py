@@ -79,7 +79,7 @@ if TYPE_CHECKING:  # to use
     from oop_engine.operators.rewrites.in_order import in_order as in_order
     from oop_engine.core.graphs.halves import consolidated as consolidated
     from oop_engine.query.data_stream import DataStream as DataStream
-    from oop_engine.query.running import graph_of as graph_of
+    from oop_engine.query.running import as_graph as as_graph
     from oop_engine.query.sql.entry import sql as sql
     from oop_engine.query.sources import Columns as Columns, scan as scan, stream as stream
     from oop_engine.query.windowed import KeyedStream as KeyedStream, WindowedStream as WindowedStream

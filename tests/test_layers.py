@@ -39,6 +39,7 @@ ONLY_IN = {
     "asyncio": [
         "oop_engine/runners/event_loop.py",
         "oop_engine/runners/live.py",
+        "oop_engine/system/turn.py",
         "oop_engine/runners/local.py",
         "oop_engine/runners/station.py",
         "oop_engine/runners/faults.py",
@@ -48,6 +49,7 @@ ONLY_IN = {
         "oop_engine/service/*.py",
         "oop_engine/service/*/*.py",
         "oop_engine/query/running.py",
+        "oop_engine/system/on_thread.py",
         "oop_engine/cli/run.py",
     ],
     "confluent_kafka": [],  # as all libraries of connectors: by their names

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -135,6 +136,8 @@ def test_it_lives_beside_a_foreign_scenarios_and_a_file_operators(
     work.mkdir()
     (work / "operators.py").write_text(MINE)
     (work / "scenarios.py").write_text(MINE)
+    (work / "docs").mkdir()
+    shutil.copy(ROOT / "docs" / "access.csv", work / "docs")
     assert EXAMPLE is not None
     (work / "example.py").write_text(EXAMPLE[1] + "import oop_engine\nprint(oop_engine.__file__)\n")
     told = done([fresh.python, "example.py"], work).splitlines()

@@ -231,6 +231,7 @@ def _live(
                 after_drain=after_drain,
                 start_from=positions_of(starts, list(named)),
                 page=page,
+                signals=True,
                 watch=show,
                 progress_every_s=None if watch else every_s,
             )

@@ -24,17 +24,17 @@ from oop_engine.runners.replay import arun
 from oop_engine.service.serve import serve
 from oop_engine.service.served import Served
 
-__all__ = ["Runnable", "graph_of"]
+__all__ = ["Runnable", "as_graph"]
 
 _WAITING = 64  # pages of results that nobody has read yet
 
 
-def graph_of(results: Mapping[str, Runnable], name: str = "query") -> Graph:
+def as_graph(results: Mapping[str, Runnable], name: str = "query") -> Graph:
     """Return the graph of several results, a sink each under its name; equal steps are one node.
 
     >>> from oop_engine import stream
     >>> log = stream("log", {"ts": "int64"}).event_time("ts", "ordered", unit="s")
-    >>> list(graph_of({"all": log, "old": log.filter("ts < 10")}).nodes)
+    >>> list(as_graph({"all": log, "old": log.filter("ts < 10")}).nodes)
     ['log', 'event-time', 'all', 'filter', 'old']
     """
     return built(name, {sink: one._output for sink, one in results.items()}).graph
@@ -98,7 +98,7 @@ class Runnable:
 
     async def serve(
         self, source: Any = None, /, *, to: Any, checkpoint: str | Path | None = None, page: int | None = None,
-        signals: bool = True, options: Mapping[str, Any] | None = None, **sources: Any,
+        signals: bool = False, options: Mapping[str, Any] | None = None, **sources: Any,
     ) -> Served:  # fmt: skip
         """Run the query as a service over live ``sources`` into the sink ``to``; a path is a file that grows.
 

@@ -6,10 +6,11 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
+from reprlib import repr as _shortened
 from typing import NamedTuple, Protocol
 
 from oop_engine.core.change import Change
-from oop_engine.core.errors import UsageError
+from oop_engine.core.errors import ContractError, UsageError
 from oop_engine.core.fitted import fitted
 from oop_engine.core.graphs.contract import EdgeContract
 from oop_engine.core.graphs.graph import Plan, Stream
@@ -20,7 +21,18 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import GroupWise, Joint, Linear, Punctuation, Watermark
 from oop_engine.runners.changes import Changes
 
-__all__ = ["Foresight", "Result", "Route", "Signal", "Watch", "handle", "not_open", "statistics_of"]
+__all__ = [
+    "EMITTED",
+    "Foresight",
+    "Result",
+    "Route",
+    "Signal",
+    "Watch",
+    "check_emission",
+    "handle",
+    "not_open",
+    "statistics_of",
+]
 
 _ROWS, _MESSAGES = 1 << 15, 1 << 13
 """The most tuples, and messages, that are made ahead together."""
@@ -109,6 +121,33 @@ def handle(operator: Operator, port: int, message: Message | Signal, now: int) -
     return iter(operator.on_end(port) if message is Signal.END else operator.on_clock(now))
 
 
+EMITTED: set[type] = {Page, Linear, GroupWise, Joint, Watermark, Change}
+"""Classes of messages that an operator may emit; subclasses are added once they were seen."""
+
+
+def check_emission(operator: Operator, found: object) -> None:
+    """Raise ``ContractError`` unless ``found`` is an output port of an operator, and a message for it.
+
+    A runner asks only where ``found`` is not as nearly all emissions are, so that it costs nothing.
+    """
+    form = "yield (output port, Page or punctuation)"
+    if not isinstance(found, tuple) or len(found) != 2:
+        msg = f"an operator yields a port and a message; got {_short(found)} ({type(found).__name__}): {form}"
+        raise ContractError(msg)
+    port, message = found
+    many = len(operator.outputs)
+    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port < many:
+        there = f"{', '.join(operator.outputs)}, {'0 alone' if many == 1 else f'0 to {many - 1}'}"
+        msg = f"an output port is the number of one of {there}; got {_short(port)}: {form}"
+        raise ContractError(msg)
+    if not isinstance(message, Page | Linear | GroupWise | Joint | Watermark | Change):
+        kind = type(message).__name__
+        way_out = "yield Page(self.schemas_out[port], batch)"
+        msg = f"a message is a Page or a punctuation; got {_short(message)} ({kind}): {way_out}"
+        raise ContractError(msg)
+    EMITTED.add(type(message))
+
+
 class _Made(NamedTuple):
     emission: Emission | Exception | None
     moment: int | None
@@ -180,6 +219,10 @@ def not_open(graph: str, source: str, sources: Collection[str]) -> UsageError:
     if source in sources:
         return UsageError(f"graph {graph!r}: source {source!r} has ended; nothing can follow")
     return UsageError(f"graph {graph!r} has no source {source!r}; it has {', '.join(sources)}")
+
+
+def _short(value: object) -> str:
+    return " ".join(_shortened(value).split())
 
 
 def _edge_name(stream: Stream, node: str) -> str:

@@ -14,8 +14,10 @@ another task has it too.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import replace
+from threading import get_ident
 from types import TracebackType
 from typing import Any, Self
 
@@ -37,6 +39,7 @@ from oop_engine.runners.feeds.forms import MESSAGES, Intake
 from oop_engine.runners.station import Inbox, LocalRoute, Station, Way
 from oop_engine.system.memory import keep_freed
 from oop_engine.system.stopwatch import wall
+from oop_engine.system.turn import TURN_S, Turn
 
 __all__ = ["Local"]
 
@@ -97,14 +100,19 @@ class Local:
             for name, schema in self._schemas.items()
         }
         self._in_turn = {name: asyncio.Lock() for name in self._lanes}
-        self._soon = set[asyncio.Task[None]]()
-        self._ended: set[str] = set()
+        self._soon: dict[str, asyncio.Task[None]] = {}
+        self._open, self._ended = set(self._now), set[str]()
+        self._pushing, self._pushed = dict.fromkeys(self._now, 0), asyncio.Event()
+        self._turn = Turn()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = get_ident()
         self._fault: Exception | None = None
         self._gate = asyncio.Lock()
         self._tasks = asyncio.TaskGroup()
         self._workers = set[asyncio.Task[None] | None]()
 
     async def __aenter__(self) -> Self:
+        self._thread, self._loop = get_ident(), asyncio.get_running_loop()
         await self._tasks.__aenter__()
         for name, station in self._stations.items():
             self._workers.add(self._tasks.create_task(self._work(station), name=name))
@@ -145,7 +153,8 @@ class Local:
             await self.change(message.operator, message, now)
             return
         if self._lanes[source] or self._in_turn[source].locked():
-            await self._rows_in(source)
+            await self._rows_sent(source)
+            self._check(source)  # the source may have ended meanwhile
         if not isinstance(message, MESSAGES):
             place = f"graph {self.plan.name!r}, source {source!r}"
             for made in Intake(place, self._schemas[source], "push").messages(message):
@@ -154,6 +163,18 @@ class Local:
         await self._push(source, message, now, alone=at_once)
         if at_once:
             self._rested.set()
+        elif self._turn.is_long():
+            await self._turn.end()
+
+    def push_threadsafe(self, source: str, message: Any, now: int | None = None) -> Future[None]:
+        """Send a message from another thread; ``result()`` of the value waits until it is in.
+
+        Raises ``UsageError`` outside the block.
+        """
+        if self._loop is None:
+            msg = f"graph {self.plan.name!r}: push_threadsafe is for inside of `async with Local(...)`"
+            raise UsageError(msg)
+        return asyncio.run_coroutine_threadsafe(self.push(source, message, now), self._loop)
 
     async def push_row(self, source: str, row: Any, arrival: int | None = None) -> None:
         """Send one row of a source: a dictionary, dataclass, named tuple, or the values in the order of its columns.
@@ -162,17 +183,30 @@ class Local:
         of them, or before any other message of the source.  A microsecond a row.  Raises ``ContractError`` if it is no
         row of the columns (``feeds.rows``); a value of a wrong type is an error of the run.
         """
-        if self._fault is not None or source in self._ended or source not in self._lanes:
+        if self._fault is not None or source not in self._open or get_ident() != self._thread:
             self._check(source)
         lane = self._lanes[source]
         if lane.add(row, arrival):
-            await self._rows_in(source)
+            await self._rows_sent(source)
             await asyncio.sleep(0)  # the operators' turn
         elif len(lane) == 1:
-            self._soon.add(task := self._tasks.create_task(self._rows_soon(source), name=f"rows of {source}"))
-            task.add_done_callback(self._soon.discard)
+            self._rows_soon(source)
 
-    async def _rows_soon(self, source: str) -> None:
+    async def _rows_sent(self, source: str) -> None:
+        """Wait until the rows that wait now are in: sent by a task of the runner, since other pushers own them too."""
+        task = self._rows_soon(source)
+        await asyncio.shield(task)
+        if self._lanes[source]:  # they came while it was at work
+            await asyncio.shield(self._rows_soon(source))
+
+    def _rows_soon(self, source: str) -> asyncio.Task[None]:
+        """Return the task that sends the rows that wait."""
+        if (task := self._soon.get(source)) is None or task.done():
+            task = self._tasks.create_task(self._send_rows(source), name=f"rows of {source}")
+            self._soon[source] = task
+        return task
+
+    async def _send_rows(self, source: str) -> None:
         try:
             await self._rows_in(source)
         except Exception as error:
@@ -182,12 +216,13 @@ class Local:
     async def _rows_in(self, source: str) -> None:
         """Send the rows that wait, behind those that somebody is sending already."""
         async with self._in_turn[source]:
-            if self._lanes[source] and source not in self._ended:
+            while self._lanes[source]:
                 await self._push(source, self._lanes[source].take(), None)
 
     async def _all_rows_in(self) -> None:
         for source in self._lanes:
-            await self._rows_in(source)
+            if self._lanes[source] or self._in_turn[source].locked():
+                await self._rows_sent(source)
 
     async def _push(self, source: str, message: Message, now: int | None, *, alone: bool = False) -> None:
         message = admitted(f"graph {self.plan.name!r}, source {source!r}", self._schemas[source], message)
@@ -195,7 +230,15 @@ class Local:
             now = int(message.arrival[-1])
         if now is not None and now > self._now[source]:
             self._now[source] = now
-        await self.way.send(self._routes[source], message, self._now[source], wall(), alone=alone)
+        routes = self._routes[source]
+        self._pushing[source] += 1
+        try:
+            if len(routes) > 1 and not alone:
+                await _room(routes)  # in all: one that is cancelled here has gone to none
+            await self.way.send(routes, message, self._now[source], wall(), alone=alone)
+        finally:
+            self._pushing[source] -= 1
+            self._pushed.set()
 
     async def change(self, operator: str, change: Change, now: int | None = None) -> None:
         """Change an operator, as ``Inline.change``; pushes of other tasks wait until it is in.
@@ -221,16 +264,23 @@ class Local:
                     route.station.inbox.put(Envelope(route.port, route.noted(found), moment, wall()))
 
     async def end(self, source: str) -> None:
-        """End a source."""
+        """End a source, behind all that was pushed before; later pushes are refused."""
         self._check(source)
-        await self._rows_in(source)
+        self._open.discard(source)
+        if self._lanes[source] or self._in_turn[source].locked():
+            await self._rows_sent(source)
+        while self._pushing[source]:
+            self._pushed.clear()
+            await self._pushed.wait()
         self._ended.add(source)
         await self.way.send(self._routes[source], Signal.END, self._now[source], wall())
 
     async def clock(self, now: int) -> None:
         """Let the arrival clock show ``now``, for the operators that want it, after all that was pushed before."""
-        for source in [name for name in self._now if name not in self._ended]:
-            await self._rows_in(source)
+        self._check_running()
+        for source in [name for name in self._now if name in self._open]:
+            if self._lanes[source] or self._in_turn[source].locked():
+                await self._rows_sent(source)
             await self.way.send(self._routes[source], Signal.TICK, now, wall())
 
     async def settle(self) -> None:
@@ -238,6 +288,7 @@ class Local:
 
         A graph that settles after each push keeps its inputs in step, see ``in_step``.
         """
+        self._check_running()
         await self._all_rows_in()
         while self._fault is None and not all(station.inbox.idle for station in self._stations.values()):
             self._rested.clear()
@@ -270,9 +321,10 @@ class Local:
     def leave(self) -> None:
         """Let the block be left without ending the sources: nothing that is incomplete comes out, nor anything else."""
         self._ended.update(self._now)
+        self._open.clear()
         for name, operator in self.operators.items():
             self.statistics.operators[name].counts = operator.counts()
-        for task in sorted([*filter(None, self._workers), *self._soon], key=asyncio.Task.get_name):
+        for task in sorted([*filter(None, self._workers), *self._soon.values()], key=asyncio.Task.get_name):
             task.cancel()
 
     @property
@@ -285,10 +337,18 @@ class Local:
         return all(len(operator.inputs) == 1 for operator in self.operators.values())
 
     def _check(self, source: str) -> None:
+        if self._fault is None and source in self._open and get_ident() == self._thread:
+            return
+        self._check_running()
+        raise not_open(self.plan.name, source, self._now)
+
+    def _check_running(self) -> None:
         if self._fault is not None:
             raise self._fault
-        if source not in self._now or source in self._ended:
-            raise not_open(self.plan.name, source, self._now)
+        if get_ident() != self._thread:
+            way_out = "push_threadsafe(source, message).result()"
+            msg = f"graph {self.plan.name!r}: it runs in the event loop of another thread: from here call {way_out}"
+            raise UsageError(msg)
 
     def _save(self) -> dict[str, Any]:
         own = self._clocks.save() | {"now": self._now, "ended": sorted(self._ended)}
@@ -299,13 +359,14 @@ class Local:
         times = {name: NEVER if name in fresh else now.integer(name) for name in self._now}
         self._clocks.load(saved, fresh, ended)
         self._now, self._ended = times, ended & set(times)
+        self._open = set(times) - self._ended
         if self._changes:
             self._changes.load(
                 saved.part("changes") if "changes" in saved else Saved(), self.operators, fresh
             )
 
     async def _end_all(self) -> None:
-        for source in [name for name in self._now if name not in self._ended]:
+        for source in [name for name in self._now if name in self._open]:
             await self.end(source)
 
     def _stop(self, error: BaseException) -> None:
@@ -328,7 +389,11 @@ class Local:
         name, inbox, ports = station.name, station.inbox, self._clocks.open_ports[station.name]
         while ports:
             envelopes = await inbox.take()
+            began = wall()
             for found in envelopes:
+                if wall() - began > TURN_S:  # other tasks of the loop have theirs
+                    await asyncio.sleep(0)
+                    began = wall()
                 envelope = self._clocks.in_time(name, found)
                 if envelope.message is not Signal.TICK:
                     await self.way.handle(station, *envelope, more=found is not envelopes[-1])
@@ -352,3 +417,10 @@ class Local:
             await self.way.handle(station, *tick)
         for routes in station.routes:
             await self.way.send(routes, *tick[1:])
+
+
+async def _room(routes: Iterable[LocalRoute]) -> None:
+    """Wait until there is room behind all of some routes."""
+    inboxes = [route.station.inbox for route in routes if route.station is not None]
+    while (full := next((inbox for inbox in inboxes if inbox.full), None)) is not None:
+        await full.wait()

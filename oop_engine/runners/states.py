@@ -19,7 +19,8 @@ RUNNER = ""
 
 def snapshot(runner: str, operators: Mapping[str, Operator], own: dict[str, Any]) -> dict[str, bytes]:
     """Return the state of every operator, and ``own`` of the ``runner`` (the name of its class).  O(bytes)."""
-    return {name: op.snapshot() for name, op in operators.items()} | {RUNNER: pack(runner, own)}
+    states = {name: _packed(name, op, _whole(name, op)) for name, op in operators.items()}
+    return states | {RUNNER: pack(runner, own)}
 
 
 def captured(
@@ -30,10 +31,36 @@ def captured(
     O(bytes) to copy them; the rest is left to the functions.
     """
     found: dict[str, Callable[[], bytes]] = {
-        name: partial(pack, type(op).__name__, frozen(op.whole()), op.state_version)
-        for name, op in operators.items()
+        name: partial(_packed, name, op, frozen(_whole(name, op))) for name, op in operators.items()
     }
     return found | {RUNNER: partial(pack, runner, frozen(own))}
+
+
+def _whole(node: str, operator: Operator) -> dict[str, Any]:
+    """Return the state of an operator; raises ``SnapshotError`` if it keeps one that a restart would not bring back."""
+    kind, state = type(operator), operator.state()
+    place = f"operator {node!r} ({kind.__name__})"
+    if kind.save is Operator.save and (state.tuples or state.partials or state.groups):
+        msg = f"{place}: keeps a state, {state}, and saves none, so a restart would lose it: write save and load"
+        raise SnapshotError(msg)
+    whole = operator.whole()
+    given: object = whole
+    if not isinstance(given, dict):
+        msg = f"{place}: save must return a dictionary of the parts of its state; got {given!r:.80}"
+        raise SnapshotError(msg)
+    if kind.load is Operator.load and whole:
+        msg = f"{place}: saves {', '.join(map(str, whole))}, and loads nothing, so a restart would lose it: write load"
+        raise SnapshotError(msg)
+    return whole
+
+
+def _packed(node: str, operator: Operator, state: dict[str, Any]) -> bytes:
+    kind = type(operator)
+    try:
+        return pack(kind.__name__, state, operator.state_version)
+    except (SnapshotError, TypeError, ValueError, OverflowError) as error:
+        msg = f"operator {node!r} ({kind.__name__}): its state cannot be saved: {error}"
+        raise SnapshotError(msg) from error
 
 
 def restore(

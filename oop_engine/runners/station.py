@@ -23,7 +23,7 @@ from oop_engine.core.sizes import row_bytes
 from oop_engine.runners.backlog import Backlog, Envelope, Leave
 from oop_engine.runners.changes import Changes
 from oop_engine.runners.clocks import Clocks
-from oop_engine.runners.dispatch import Result, Route, Signal, handle
+from oop_engine.runners.dispatch import EMITTED, Result, Route, Signal, check_emission, handle
 from oop_engine.runners.faults import FAULTS, blame, cancelling, deliver, taken, wrapped
 from oop_engine.system.stopwatch import wall
 
@@ -187,7 +187,7 @@ class Way:
             alone = not more and station.inbox.empty
             await self.send(station.routes[0], message, now, born, alone=alone)
             return
-        operator, emissions = station.operator, None
+        operator, emissions, ports = station.operator, None, len(station.routes)
         at_edge, busy_s, left, sent = operator.makes_progress, 0.0, 0, 0
         while True:
             began = wall()
@@ -195,6 +195,13 @@ class Way:
                 if emissions is None:
                     emissions = handle(operator, port, message, now)
                 found = next(emissions, None)
+                if found is not None and (
+                    found.__class__ is not tuple
+                    or len(found) != 2
+                    or found[1].__class__ not in EMITTED
+                    or not 0 <= found[0] < ports
+                ):
+                    check_emission(operator, found)
             except FAULTS as error:
                 blame(error, self._graph, station.name, operator, port, message)
             busy_s += wall() - began

@@ -19,7 +19,16 @@ from oop_engine.core.operator import Emission, Message, Operator
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.runners.changes import Changes
-from oop_engine.runners.dispatch import Foresight, Result, Route, Signal, Watch, handle
+from oop_engine.runners.dispatch import (
+    EMITTED,
+    Foresight,
+    Result,
+    Route,
+    Signal,
+    Watch,
+    check_emission,
+    handle,
+)
 from oop_engine.runners.faults import FAULTS, blame, deliver
 from oop_engine.system.knobs import knob
 from oop_engine.system.stopwatch import wall
@@ -178,7 +187,7 @@ class Worker:
         moment, _, _, _, _, _, now, born = event
         operator, agenda = self.operator, self._agenda
         seen, released = (moment if one else now), (began if operator.makes_progress else born)
-        rows, left, busy_s = 0, 0, agenda.foreseen_s
+        rows, left, busy_s, ports = 0, 0, agenda.foreseen_s, len(self.routes)
         while True:
             try:
                 if self._emissions is None:
@@ -186,6 +195,13 @@ class Worker:
                     if one and self._tells:
                         self._emissions = self._ahead = Foresight(operator, self._emissions, self._tell)
                 found = next(self._emissions, None)
+                if found is not None and (
+                    found.__class__ is not tuple
+                    or len(found) != 2
+                    or found[1].__class__ not in EMITTED
+                    or not 0 <= found[0] < ports
+                ):
+                    check_emission(operator, found)
             except FAULTS as error:
                 blame(error, agenda.plan.name, self.name, operator, self._port, self._message)
             if found is None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
+from copy import deepcopy
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -34,6 +36,26 @@ __all__ = ["Inlet", "inlets_of"]
 
 _LINE = knob(__name__, "_LINE", 64)
 """Bytes of data that count as a row."""
+
+
+_PLAIN = {int, str, float, bool, NoneType}
+
+
+def as_it_is(position: Position) -> Position:
+    """Return a position that stays, whatever a source does with its dictionaries and lists behind it.
+
+    >>> given = {"0": [1, 2]}
+    >>> kept = as_it_is(given)
+    >>> given["0"].append(3)
+    >>> kept
+    {'0': [1, 2]}
+    """
+    kind = position.__class__
+    if kind is dict:
+        return {key: one if one.__class__ in _PLAIN else as_it_is(one) for key, one in position.items()}
+    if kind is list:
+        return [one if one.__class__ in _PLAIN else as_it_is(one) for one in position]
+    return position if kind in _PLAIN else deepcopy(position)
 
 
 class Inlet:
@@ -93,7 +115,8 @@ class Inlet:
         """Read to the end; ``gate``: hand over, too, and read on behind that."""
         before, filled = self.position, self._filled
         async with aclosing(read_on(self.source, before)) as pieces:  # type: ignore[type-var]
-            async for data, behind in pieces:
+            async for data, given in pieces:
+                behind = given if given.__class__ in _PLAIN else as_it_is(given)
                 self._waiting.append((data, before, behind))
                 before = behind
                 if gate is not None:

@@ -41,7 +41,7 @@ def serve(
     after_drain: bool = False,
     start_from: Mapping[str, Any] | None = None,
     stop: asyncio.Event | None = None,
-    signals: bool = True,
+    signals: bool = False,
     check: bool = False,
     page: int | Dashboard | None = None,
     watch: Callable[[dict[str, Any]], None] | None = None,
@@ -71,7 +71,7 @@ def serve(
     values, twice a second.  ``progress_every_s``: seconds between lines of the log with rows, bound and late rows
     (``oop_engine.progress``, level INFO); None: no lines.
 
-    SIGTERM and Ctrl-C (``signals``), or setting ``stop``, end the reading; a last checkpoint is taken, and windows
+    Setting ``stop``, or with ``signals`` SIGTERM and Ctrl-C, ends the reading; a last checkpoint is taken, and windows
     that are not complete stay in it.  With ``drain`` the streams are ended instead, so all that is there comes out.
     Raises ``UsageError`` if the sources or sinks are not the graph's, or the checkpoint is of another graph, or was
     taken over by another process; ``SnapshotError`` if it is damaged; and all that operators, sources and sinks raise.

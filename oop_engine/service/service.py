@@ -46,6 +46,7 @@ from oop_engine.service.resuming import (
 from oop_engine.service.served import Kept, Served, served_of
 from oop_engine.service.stopping import any_of, cancelled
 from oop_engine.service.why import windows_of
+from oop_engine.system.on_thread import on_thread
 from oop_engine.system.stopwatch import wall
 
 __all__ = ["Service"]
@@ -54,10 +55,6 @@ T = TypeVar("T")
 States = Mapping[str, Callable[[], bytes]]
 _LOG = logging.getLogger("oop_engine")
 _KEPT = 20
-
-
-async def _on_thread(work: Callable[[], T]) -> T:
-    return await asyncio.to_thread(work)
 
 
 class Service:
@@ -82,7 +79,7 @@ class Service:
         check: bool = False,
         clock: Callable[[], float] = time.time,
         steady: Callable[[], float] | None = None,
-        aside: Callable[[Callable[[], Any]], Awaitable[Any]] = _on_thread,
+        aside: Callable[[Callable[[], Any]], Awaitable[Any]] = on_thread,
     ) -> None:
         if every_s <= 0:
             msg = f"serve: every_s must be above 0 seconds; got {every_s}"
@@ -111,7 +108,7 @@ class Service:
         for line in [*hints(self.plan), *lost]:
             _LOG.warning("%s", line)
         async with AsyncExitStack() as stack:
-            stack.push_async_callback(self.outlets.close)
+            stack.push_async_exit(self._close)
             await self._in_time(self._begin)
             try:
                 over = not self._left and await self._work(stop, drain=drain)
@@ -123,6 +120,9 @@ class Service:
             if self._folder is None:
                 await self.outlets.forget()
         return served_of(self.epochs, over, self.inlets, self.dead.counts, self.local.statistics)
+
+    async def _close(self, kind: object, error: BaseException | None, trace: object) -> None:
+        await self.outlets.close(error)
 
     async def _in_time(self, work: Callable[[], Awaitable[Any]]) -> None:
         """Await work with the sinks, or leave it to the next service: if stopped while a server of one is away."""

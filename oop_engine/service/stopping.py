@@ -8,6 +8,8 @@ import signal
 import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from typing import Any
+from weakref import WeakKeyDictionary
 
 __all__ = ["any_of", "cancelled", "stopped_by_signals"]
 
@@ -22,6 +24,8 @@ def stopped_by_signals(
 ) -> Iterator[asyncio.Event]:
     """Set ``stop`` at the first signal; the handlers that were there come back then, and at the end of the block.
 
+    All services of a loop are stopped by one signal.  A signal that the application has given a handler of the loop
+    (``loop.add_signal_handler``) stays its own: asyncio has no way to give that back, so a line of the log names it.
     ``checkpoint``: its place, for the line that is logged at the signal (None: there is none).
     Signals reach the main thread only; in another one, or unless ``wanted``, nothing is done.
     """
@@ -29,31 +33,63 @@ def stopped_by_signals(
         yield stop
         return
     loop = asyncio.get_running_loop()
-    before = {number: signal.getsignal(number) for number in _SIGNALS}
-    installed = [False]
-
-    def remove() -> None:
-        if installed[0]:
-            installed[0] = False
-            for number in _SIGNALS:
-                loop.remove_signal_handler(number)
-                signal.signal(number, before[number])
-
-    def on_signal() -> None:
-        remove()
-        stop.set()
-        _LOG.info("%s", _words(checkpoint))
-
-    try:
-        for number in _SIGNALS:
-            loop.add_signal_handler(number, on_signal)
-        installed[0] = True
-    except NotImplementedError:  # loops of Windows have none
-        pass
+    signals = _SHARED.setdefault(loop, _Signals(loop))
+    signals.add(stop, checkpoint)
     try:
         yield stop
     finally:
-        remove()
+        signals.remove(stop)
+
+
+class _Signals:
+    """The signals of one loop, and the services that they stop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._stops: dict[asyncio.Event, str | None] = {}
+        self._before: dict[int, Any] = {}
+
+    def add(self, stop: asyncio.Event, checkpoint: str | None) -> None:
+        """Let signals stop one more service."""
+        if not self._stops:
+            self._install()
+        self._stops[stop] = checkpoint
+
+    def remove(self, stop: asyncio.Event) -> None:
+        """Let a service be; behind the last one the handlers that were there come back."""
+        self._stops.pop(stop, None)
+        if not self._stops:
+            self._uninstall()
+
+    def _install(self) -> None:
+        for number in _SIGNALS:
+            before = signal.getsignal(number)
+            if "sighandler" in getattr(before, "__name__", ""):  # the placeholder of asyncio or uvloop
+                name = signal.Signals(number).name
+                _LOG.warning(
+                    "%s has a handler of the application, and does not stop the service: set stop there", name
+                )
+                continue
+            try:
+                self._loop.add_signal_handler(number, self._on_signal)
+            except NotImplementedError:  # loops of Windows have none
+                return
+            self._before[number] = before
+
+    def _uninstall(self) -> None:
+        before, self._before = self._before, {}
+        for number, handler in before.items():
+            self._loop.remove_signal_handler(number)
+            signal.signal(number, handler)
+
+    def _on_signal(self) -> None:
+        self._uninstall()
+        for stop, checkpoint in self._stops.items():
+            stop.set()
+            _LOG.info("%s", _words(checkpoint))
+
+
+_SHARED: WeakKeyDictionary[asyncio.AbstractEventLoop, _Signals] = WeakKeyDictionary()
 
 
 def _words(checkpoint: str | None) -> str:

@@ -26,8 +26,9 @@ class UserDefined(Aggregation):
     single tuples; ``combine(a, b)`` merges two tuples of arrays element by element and must
     be associative; ``lower(state)`` returns
     the results, a NumPy or Arrow array.  ``state_types`` are the NumPy dtypes of the state,
-    numbers or booleans, ``reads`` the columns.  The result of no tuples is null, or that of ``identity``, a state.  Use
-    functions that can be pickled.
+    numbers or booleans, ``reads`` the columns.  States of another type, which would be cut, are a ``ContractError``;
+    sums of whole numbers wrap as those of NumPy: declare ``int64``.  The result of no tuples is null, or that of
+    ``identity``, a state.  Use functions that can be pickled.
 
     ``invert(a, b)``: takes ``b`` away from the state ``a`` that it is part of, exactly; where panes of many groups are
     put together windows then follow from those before.  ``commutative=False``: ``combine`` gets the earlier one first,

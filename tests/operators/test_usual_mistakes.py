@@ -106,6 +106,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "Stddev": {"column": "v", "ddof": 1},
     "TDigest": {"column": "x", "q": 0.5, "k": 100},
     "Timer": {"policy": BoundedDisorder(1), "every": "1 s"},
+    "TopN": {"n": 2, "order": ("v",), "by": ("k",), "timed": True, "rank": "place", "ties": "rank"},
     "TopK": {"column": "k", "k": 2},
     "Tumbling": {"range": "1 s", "origin": 0},
     "TumblingBand": {"range": "1 s", "origin": 0},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 from random import uniform
@@ -21,6 +20,7 @@ from oop_engine.connectors.sinks.part_files import PartFiles, gone, hidden
 from oop_engine.core.errors import SetupError
 from oop_engine.core.schema import Schema
 from oop_engine.system.disk import Disk
+from oop_engine.system.on_thread import on_thread
 
 __all__ = ["DeltaFolder"]
 
@@ -45,7 +45,7 @@ class DeltaFolder(PartFiles):
 
     def __init__(
         self, folder: str | Path, *, key: Sequence[str] = (), disk: Disk | None = None,
-        aside: Callable[..., Awaitable[Any]] = asyncio.to_thread,
+        aside: Callable[..., Awaitable[Any]] = on_thread,
     ) -> None:  # fmt: skip
         super().__init__(folder, key=key, disk=disk, aside=aside)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
 from typing import Any
 
@@ -13,6 +12,7 @@ from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.refusals import kafka_is_away
 from oop_engine.connectors.sinks.held import HeldSink, Keyed
 from oop_engine.core.errors import SetupError
+from oop_engine.system.on_thread import on_thread
 
 __all__ = ["KafkaTopic"]
 
@@ -42,15 +42,15 @@ class KafkaTopic(HeldSink):
 
     async def connect(self) -> None:
         """Begin to be the only one who sends under the name of this run."""
-        await asyncio.to_thread(self._connect)
+        await on_thread(self._connect)
 
     async def send(self, run: str, epoch: int, messages: list[Keyed], mark: Any) -> None:
         """Send the messages of an epoch, unless that was done."""
-        await asyncio.to_thread(self._send, epoch, messages)
+        await on_thread(self._send, epoch, messages)
 
     async def close(self) -> None:
         """Let the broker know that nothing more comes."""
-        await asyncio.to_thread(self._let_go)
+        await on_thread(self._let_go)
 
     def _let_go(self) -> None:
         """Disconnect; a transaction that is still open is settled when its name is used next."""

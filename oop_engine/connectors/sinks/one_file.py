@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -15,6 +14,7 @@ from oop_engine.core.groups.in_python import as_json
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 from oop_engine.system.disk import Disk
+from oop_engine.system.on_thread import on_thread
 
 __all__ = ["OneFile"]
 
@@ -49,7 +49,7 @@ class OneFile(LiveSink):
         """Lock the file, and cut it back to its length in the checkpoint."""
         check_payloads(self._place, self._format)
         self._names = schema.names
-        await asyncio.to_thread(self._open, [*prepared])
+        await on_thread(self._open, [*prepared])
 
     def _open(self, prepared: list[Prepared]) -> None:
         if not self.path.parent.is_dir():
@@ -93,7 +93,7 @@ class OneFile(LiveSink):
         """Append the lines of an epoch; written where they belong, so a second time changes nothing."""
         at, lines = prepared
         if lines:
-            await asyncio.to_thread(self._append, at, lines.encode())
+            await on_thread(self._append, at, lines.encode())
 
     def _append(self, at: int, data: bytes) -> None:
         left = memoryview(data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -18,6 +17,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 from oop_engine.system.disk import Disk
 from oop_engine.system.knobs import knob
+from oop_engine.system.on_thread import on_thread
 from oop_engine.traces.compressed import compressing, is_compressed
 from oop_engine.traces.format import Marks, plain
 from oop_engine.traces.format_registry import FORMATS, format_of
@@ -48,7 +48,7 @@ class PartFiles(LiveSink):
         key: Sequence[str] = (),
         clock: Callable[[], float] = time.time,
         disk: Disk | None = None,
-        aside: Callable[..., Awaitable[Any]] = asyncio.to_thread,
+        aside: Callable[..., Awaitable[Any]] = on_thread,
     ) -> None:
         self.folder = self.writes = Path(folder)
         named = Path(f"part.{format}")

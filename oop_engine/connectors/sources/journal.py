@@ -31,6 +31,7 @@ from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.connectors.sources.generated import Feed, Generated
 from oop_engine.core.errors import TraceError, UsageError
 from oop_engine.system.disk import Disk
+from oop_engine.system.on_thread import on_thread
 
 __all__ = ["Journal"]
 
@@ -41,7 +42,7 @@ _SEGMENT, _MOST = 4 << 20, 1 << 20
 
 
 async def _on_thread(work: Callable[[], T]) -> T:
-    return await asyncio.to_thread(work)
+    return await on_thread(work)
 
 
 class Journal(LiveSource):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from operator import add, gt, sub
 
 from oop_engine.core.change import Change
+from oop_engine.core.errors import ContractError
 from oop_engine.core.operator import Message, State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER, Linear
@@ -113,6 +114,11 @@ class Statistics:
         operator.busy_s += busy_s
         if state == operator.state:
             return
+        given: object = state
+        if not isinstance(given, State):
+            form = "State(tuples=3, nbytes=24)"
+            msg = f"operator {name!r}: state() must return a State, such as {form}; got {given!r:.80}"
+            raise ContractError(msg)
         self.state = State(*map(sub, map(add, self.state, state), operator.state))
         operator.state = state
         if any(map(gt, state, operator.peak)):

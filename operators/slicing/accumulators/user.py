@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.core.errors import ContractError
 from oop_engine.core.page import Page
 from oop_engine.operators.aggregates import Arrays, Part, UserDefined
 from oop_engine.operators.slicing.accumulator import Accumulator, register_accumulator
@@ -30,7 +31,7 @@ class _User(Accumulator):
     def prepare(self, page: Page, times: Integers) -> Arrays:
         lifted = self._user.lift(*(page.column(name) for name in self._user.reads))
         types = self._user.state_types
-        states = (np.asarray(array, name) for array, name in zip(lifted, types, strict=True))
+        states = (_typed(array, name, "lift") for array, name in zip(lifted, types, strict=True))
         return np.ones(len(page), np.int64), *states
 
     def combine(self, a: Arrays, b: Arrays) -> Arrays:
@@ -52,5 +53,18 @@ def _put(
     some = np.flatnonzero(rows)
     together = of(tuple(state[some] for state in a[1:]), tuple(state[some] for state in b[1:]))
     for column, new in zip(merged, together, strict=True):
-        column[some] = new
+        column[some] = _typed(new, column.dtype, "combine")
     return merged
+
+
+def _typed(states: Any, kind: np.dtype[Any] | str, of: str) -> NDArray[Any]:
+    """Return states in the type that was declared; raises ``ContractError`` for values that it would cut."""
+    given, wanted = np.asarray(states), np.dtype(kind)
+    if given.dtype == wanted:
+        return given
+    typed = given.astype(wanted) if np.can_cast(given.dtype, wanted, "same_kind") else None
+    if typed is None or (wanted.kind in "iu" and not np.array_equal(typed, given)):
+        way_out = f"declare {given.dtype}, or cast it there"
+        msg = f"UserDefined: {of} returns {given.dtype}, and state_types has {wanted}, which would cut it: {way_out}"
+        raise ContractError(msg)
+    return typed

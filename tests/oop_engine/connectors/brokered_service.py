@@ -98,6 +98,7 @@ def main(kind: str, at: str, folder: Path, *, drain: bool) -> None:
         checkpoint=folder / "state",
         every_s=0.01,
         drain=drain,
+        signals=True,
     )
     assert run_async(served).over == drain
 

@@ -16,7 +16,7 @@ from oop_engine import (
     Graph,
     GraphError,
     UsageError,
-    graph_of,
+    as_graph,
     in_order,
     replay,
     scan,
@@ -54,13 +54,13 @@ def test_a_query_is_the_graph_that_is_built_by_hand() -> None:
 def test_equal_steps_are_one_node() -> None:
     old = LOG.filter("ts < 10")
     again = LOG.filter("ts < 10")
-    made = graph_of({"a": old.group_by("host").agg(n=Count()), "b": again.select("host"), "late": LOG.late})
+    made = as_graph({"a": old.group_by("host").agg(n=Count()), "b": again.select("host"), "late": LOG.late})
     assert [name for name in made.nodes if name.startswith("filter")] == ["filter"]
     assert [name for name in made.nodes if name.startswith("event")] == ["event-time"]
 
 
 def test_late_records_are_a_stream() -> None:
-    found = graph_of({"all": LOG, "late": LOG.late})
+    found = as_graph({"all": LOG, "late": LOG.late})
     outcome = replay(
         found, {"log": [{"ts": 20, "host": "a", "bytes": 1}, {"ts": 3, "host": "b", "bytes": 2}]}
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from oop_engine import Page, UsageError, graph_of, in_order, replay, scan, sql
+from oop_engine import Page, UsageError, as_graph, in_order, replay, scan, sql
 from oop_engine.operators import Count, Punctuate, Upstream
 from oop_engine.testing import GraphDriver
 from tests.oop_engine.query.duck import answers, logs, same_rows, streams
@@ -190,7 +190,7 @@ def test_several_queries_share_their_steps() -> None:
         "SELECT window_end, {} FROM TUMBLE(log, ts, INTERVAL '10' SECOND) WHERE bytes > 2 GROUP BY window_end"
     )
     results = {name: sql(text.format(f"{name}(bytes) AS m"), log=LOG) for name in ("min", "max")}
-    made = graph_of(results)
+    made = as_graph(results)
     assert sum(name.startswith("filter") for name in made.nodes) == 1
 
 

@@ -599,8 +599,9 @@ def test_a_signal_stops_in_order(tmp_path: Path) -> None:
 
     async def main() -> Any:
         silent = asyncio.Event()
+        source = endless(rows(0, 33), silent)
         task = asyncio.create_task(
-            serve(counts(), {"in": endless(rows(0, 33), silent)}, {"out": sink}, checkpoint=tmp_path)
+            serve(counts(), {"in": source}, {"out": sink}, checkpoint=tmp_path, signals=True)
         )
         await silent.wait()
         os.kill(os.getpid(), signal.SIGTERM)
