@@ -25,6 +25,7 @@ from oop_engine.traces.formats.json_lines import JsonWriter
 
 __all__ = ["PAYLOADS", "check_payloads", "payloads_of"]
 
+_TEXTS = ("jsonl", "csv")
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
@@ -85,11 +86,36 @@ def _values(column: pa.Array) -> list[Any]:
     return values_of(column)
 
 
-def check_payloads(place: str, format: str, *, keyed: bool = False) -> None:
-    """Raise ``GraphError`` in the name of ``place`` if there is no such format, or its messages can have no ``key``."""
+def check_payloads(place: str, format: str, fields: pa.Schema | None = None, *, keyed: bool = False) -> None:
+    """Raise ``GraphError`` in the name of ``place`` if there is no such format, or its messages can have no ``key``.
+
+    So do ``fields`` that the messages cannot have: bytes in JSON, bytes and nested values in CSV.
+    """
     if format not in PAYLOADS:
         msg = f"{place}: format must be one of {', '.join(PAYLOADS)}; got {format!r}"
         raise GraphError(msg)
+    for field in fields if fields is not None and format in _TEXTS else ():
+        if _has_bytes(field.type):
+            msg = (
+                f"{place}: column {field.name!r} is {field.type}, which {format} cannot hold: give format 'msgpack' or "
+                "'arrow', or make it text (base64) in the graph"
+            )
+            raise GraphError(msg)
     if keyed and format == "arrow":
         msg = f"{place}: a message of format 'arrow' has many rows, so it can have no key: leave out the key"
         raise GraphError(msg)
+
+
+def _has_bytes(kind: pa.DataType) -> bool:
+    """Tell whether values of a type have bytes, also nested ones."""
+    binary = (
+        pa.types.is_binary,
+        pa.types.is_large_binary,
+        pa.types.is_fixed_size_binary,
+        pa.types.is_binary_view,
+    )
+    if any(test(kind) for test in binary):
+        return True
+    if pa.types.is_dictionary(kind):
+        return _has_bytes(kind.value_type)
+    return any(_has_bytes(kind.field(number).type) for number in range(kind.num_fields))

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["passes", "way_out"]
+from oop_engine.system.stopwatch import wall
+
+__all__ = ["MOST_SHORT", "SHORT_S", "ShortConnections", "passes", "way_out"]
+
+SHORT_S, MOST_SHORT = 5.0, 10
 
 _PASSING = (0x88, 0x89, 0x97, 0x9F)  # unavailable, busy, quota, rate of connections
 _RIGHTS = "check name, password and rights"
@@ -17,6 +21,27 @@ _REFUSED = {
     0x9C: "another broker has this client: give its address",
     0x9D: "another broker has this client: give its address",
 }
+
+
+class ShortConnections:
+    """Counts connections in a row that end at once: two clients of one id end each other's, for ever.
+
+    Not every broker gives that reason.
+    """
+
+    def __init__(self) -> None:
+        self._count, self._since = 0, 0.0
+
+    def begin(self) -> None:
+        """Learn that the broker has let this client in."""
+        self._since = wall()
+
+    def end(self) -> str:
+        """Learn that the connection has ended; return the problem if that is so each time, else ""."""
+        self._count = self._count + 1 if wall() - self._since < SHORT_S else 0
+        if self._count < MOST_SHORT:
+            return ""
+        return f"{self._count} connections in a row ended within {SHORT_S:g} s: has another client this client id?"
 
 
 def passes(reason: Any) -> bool:

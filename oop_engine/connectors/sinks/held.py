@@ -40,7 +40,7 @@ class HeldSink(LiveSink, ABC):
 
     async def open(self, schema: Schema, run: str, prepared: Collection[Prepared]) -> None:
         """Check the format and the key, and connect."""
-        check_payloads(self.place, self._format, keyed=self._key is not None)
+        check_payloads(self.place, self._format, schema.plain().fields, keyed=self._key is not None)
         if self._key is not None and self._key not in schema.names:
             msg = f"{self.place}: key must be one of {', '.join(schema.names)}; got {self._key!r}"
             raise SetupError(msg)

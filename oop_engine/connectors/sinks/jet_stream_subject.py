@@ -64,6 +64,8 @@ class JetStreamSubject(HeldSink):
 
         async def quiet(error: Exception) -> None:
             self._broken.append(error)
+            if refused_by_nats([error]) is not None:  # no answer comes to the request
+                lost.set()
 
         async def gone() -> None:
             lost.set()

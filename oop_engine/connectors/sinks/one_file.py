@@ -47,7 +47,7 @@ class OneFile(LiveSink):
 
     async def open(self, schema: Schema, run: str, prepared: Collection[Prepared]) -> None:
         """Lock the file, and cut it back to its length in the checkpoint."""
-        check_payloads(self._place, self._format)
+        check_payloads(self._place, self._format, schema.plain().fields)
         self._names = schema.names
         await on_thread(self._open, [*prepared])
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from oop_engine.connectors import link
 from oop_engine.connectors.library import library
-from oop_engine.connectors.servers.mqtt_reasons import passes, way_out
+from oop_engine.connectors.servers.mqtt_reasons import ShortConnections, passes, way_out
 from oop_engine.connectors.servers.reasons import why_not
 from oop_engine.connectors.source import BEGIN_AGAIN, Format, LiveSource, Position
 from oop_engine.core.errors import SetupError, TraceError
@@ -173,7 +173,7 @@ class Mqtt(LiveSource):
         paho = library("paho.mqtt.client", "mqtt", "Mqtt")
         version = library("paho.mqtt.enums", "mqtt", "Mqtt").CallbackAPIVersion.VERSION2
         client = paho.Client(version, client_id=self._client_id, protocol=paho.MQTTv5, manual_ack=True)
-        sessions = [again]
+        sessions, short = [again], ShortConnections()
 
         def tell(found: Any) -> None:
             loop.call_soon_threadsafe(waiting.put_nowait, found)
@@ -187,6 +187,7 @@ class Mqtt(LiveSource):
                 tell(self._forgotten())
             else:
                 sessions[0] = True
+                short.begin()
                 loop.call_soon_threadsafe(self.link.here)
                 tell(None)
                 try:
@@ -203,6 +204,8 @@ class Mqtt(LiveSource):
             self._answers.put(None)
             if self._client is None:  # it is we who end
                 return
+            if problem := short.end():
+                tell(SetupError(f"{self._place}: {problem} give each service one of its own"))
             if end := way_out(reason):
                 tell(SetupError(f"{self._place}: the broker ends the connection: {reason}: {end}"))
             loop.call_soon_threadsafe(self.link.gone, reason)
