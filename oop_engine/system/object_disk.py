@@ -6,16 +6,29 @@ that race for a name, on any machine, one makes the object.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
-from oop_engine.core.errors import UsageError, not_installed
+from oop_engine.core.errors import SetupError, UsageError, not_installed
 from oop_engine.system.addresses import Address, printable
 from oop_engine.system.disk import Disk
 
-__all__ = ["ObjectDisk", "disk_of"]
+__all__ = ["ObjectDisk", "StoreError", "disk_of"]
+
+_LOG = logging.getLogger("oop_engine")
+_TOLD_S = 10.0
+_PATIENT: dict[str, Any] = {
+    "max_retries": 1000,
+    "retry_timeout": timedelta(minutes=10),
+    "backoff": {"init_backoff": timedelta(seconds=0.1), "max_backoff": timedelta(seconds=10), "base": 2},
+}
+"""Retries of a store that has answered before; one that never did is an error after some seconds."""
+_SERVERS = ("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "http", "https")
 
 
 @contextmanager
@@ -23,19 +36,33 @@ def _as_of_a_disk() -> Iterator[None]:
     """Turn an error of a store (no rights, no such bucket) into an ``OSError`` of one line."""
     from obstore.exceptions import AlreadyExistsError, BaseError
 
+    waiting = Timer(_TOLD_S, _LOG.warning, ("the object store of a checkpoint does not answer: trying on",))
+    waiting.daemon = True
+    waiting.start()
     try:
         yield
     except AlreadyExistsError:
         raise
     except BaseError as error:
-        raise OSError(str(error).partition("\n")[0]) from error
+        words = str(error).partition("\n")[0]
+        msg = f"the object store of a checkpoint fails: {words}: check its address, the keys and the rights, and start "
+        raise StoreError(msg + "again: the next process goes on from the last checkpoint") from error
+    finally:
+        waiting.cancel()
+
+
+class StoreError(SetupError, OSError):
+    """An object store does not answer, or refuses; as an ``OSError``, since it stands for a disk."""
 
 
 class ObjectDisk(Disk):
-    """The objects of ``store``, a store of obstore; paths are its keys.  Raises ``OSError``."""
+    """The objects of ``store``, a store of obstore; paths are its keys.  Raises ``OSError``.
 
-    def __init__(self, store: Any) -> None:
-        self._store = store
+    ``patient``: the same store with more retries, which is used once it has answered.
+    """
+
+    def __init__(self, store: Any, patient: Any = None) -> None:
+        self._store, self._patient = store, patient or store
 
     def write(self, path: Path, data: bytes) -> None:
         """Put an object."""
@@ -83,6 +110,7 @@ class ObjectDisk(Disk):
         with _as_of_a_disk():
             prefix = None if folder == Path() else f"{folder.as_posix()}/"
             found = self._store.list_with_delimiter(prefix)
+        self._store = self._patient
         keys = [*found["common_prefixes"], *(each["path"] for each in found["objects"])]
         return sorted({key.rstrip("/").rpartition("/")[2] for key in keys})
 
@@ -112,7 +140,9 @@ def disk_of(where: str | Path) -> tuple[Disk, Path]:
         place = f"checkpoint {printable(where)}"
         raise not_installed(place, "obstore", "objects") from error
     try:
-        return ObjectDisk(from_url(str(where))), Path()
+        store = from_url(str(where))
+        on_server = str(where).partition("://")[0].lower() in _SERVERS
+        return ObjectDisk(store, from_url(str(where), retry_config=_PATIENT) if on_server else None), Path()
     except (BaseError, ValueError) as error:
         words = Address(where).clean(error)[:200]
         msg = f"checkpoint {printable(where)}: {words}: give an address like s3://bucket/folder"

@@ -71,3 +71,26 @@ def test_an_address_that_cannot_be_read_is_told() -> None:
         disk_of("foo://x")
     with pytest.raises(UsageError, match="memory:///: there is no checkpoint in it"):
         checkpoints("memory:///")
+
+
+def test_a_store_that_is_away_is_an_error_of_one_line_until_it_has_answered_once() -> None:
+    error = pytest.importorskip(
+        "obstore.exceptions", reason="obstore is not installed (the extra objects)"
+    ).GenericError
+
+    class Away:
+        def list_with_delimiter(self, prefix: Any) -> Any:
+            msg = "HTTP error: error sending request\nat a line"
+            raise error(msg)
+
+    class There:
+        def list_with_delimiter(self, prefix: Any) -> Any:
+            return {"common_prefixes": [], "objects": []}
+
+    for disk in (ObjectDisk(Away(), There()), patient := ObjectDisk(There(), Away())):
+        if disk is patient:
+            assert disk.names(Path("epochs")) == []
+        with pytest.raises(SetupError, match="HTTP error: error sending request: check its address") as told:
+            disk.names(Path("epochs"))
+        assert "\n" not in str(told.value)
+        assert isinstance(told.value, OSError)
