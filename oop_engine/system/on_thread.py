@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextvars import copy_context
+from functools import partial
 from typing import Any, TypeVar
 
 __all__ = ["on_thread"]
@@ -17,7 +19,10 @@ async def on_thread(work: Callable[..., T], *given: Any) -> T:
     A thread cannot be cancelled.  So a caller that is cancelled meanwhile waits until the work is done, and is
     cancelled then: no file is written any more once it has come back.
     """
-    working = asyncio.ensure_future(asyncio.to_thread(work, *given))
+    run = partial(copy_context().run, work, *given)
+    working = asyncio.get_running_loop().run_in_executor(
+        None, run
+    )  # no task: one lets no Ctrl-C reach its caller
     try:
         return await asyncio.shield(working)
     except asyncio.CancelledError:
