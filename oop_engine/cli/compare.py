@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,8 +13,8 @@ from oop_engine.cli.options import (
     csv_option,
     is_graph,
     json_option,
-    scenario_argument,
     scenario_file,
+    scenario_or_none_argument,
     set_option,
     type_option,
 )
@@ -31,7 +32,7 @@ __all__ = ["compare"]
 
 
 @click.command()
-@scenario_argument
+@scenario_or_none_argument
 @click.argument("traces", nargs=-1, metavar="[TRACE]...")
 @set_option
 @click.option("--time", metavar="COL", help="Traces: the column that makes progress.")
@@ -43,11 +44,17 @@ __all__ = ["compare"]
 @click.option(
     "--report", type=click.Path(path_type=Path), metavar="FILE", help="Write an HTML report to this file."
 )
+@click.option(
+    "--again",
+    type=click.Path(path_type=Path),
+    metavar="REPORT.json",
+    help="Repeat a comparison of --json, and show the figures that differ.",
+)
 @csv_option
 @type_option
 @json_option
 def compare(
-    scenario: str,
+    scenario: str | None,
     traces: tuple[str, ...],
     settings: dict[str, str],
     time: str | None,
@@ -55,6 +62,7 @@ def compare(
     policy: str | None,
     sink: str | None,
     report: Path | None,
+    again: Path | None,
     csv: CsvFormat | None,
     types: dict[str, pa.DataType],
     as_json: bool,
@@ -76,11 +84,19 @@ def compare(
       oop-engine compare links --report links.html
     At one point only:
       oop-engine compare links --set skew=5
+    The same comparison again, on another machine or version (exit code 1: figures differ):
+      oop-engine compare --again links.json
     For a program (exit code 1: a claim fails):
       oop-engine compare nyc_flights --json | jq '.claims[] | select(.holds == false)'
     """
     from oop_engine.lab.compare import compare as run
 
+    before = None if again is None else _report_of(again, scenario)
+    if before is not None:
+        scenario, settings = before["scenario"], _fixed(before)
+    if scenario is None:
+        msg = "compare: give a scenario, such as links, a file with a graph, or --again REPORT.json"
+        raise UsageError(msg)
     check_output("--report", report, *scenario_file(scenario))
     with only_json(as_json):
         if is_graph(scenario):
@@ -102,7 +118,53 @@ def compare(
         print_json(comparison.to_dict())
     else:
         _show(comparison, report)
+    if before is not None:
+        return _differences(before, comparison)
     return 0 if comparison.holds else 1
+
+
+def _report_of(path: Path, scenario: str | None) -> dict[str, Any]:
+    """Return a report of ``--json``."""
+    from oop_engine.lab.scenario import names
+
+    try:
+        found = json.loads(path.read_text("utf-8"))
+        known = {"scenario", "parameters", "runs"} <= set(found)
+    except (OSError, ValueError, TypeError) as error:
+        msg = f"--again {path}: cannot be read as a report of --json: {error}"
+        raise UsageError(msg) from error
+    if not known or scenario is not None:
+        no_report = "is no report of `oop-engine compare --json`"
+        msg = f"--again {path}: {'names its scenario itself: leave the other out' if known else no_report}"
+        raise UsageError(msg)
+    if found["scenario"] not in names():
+        msg = f"--again {path}: {found['scenario']!r} was read from a file of yours: run that again"
+        raise UsageError(msg)
+    return dict(found)
+
+
+def _fixed(report: dict[str, Any]) -> dict[str, str]:
+    """Return the parameters of a report that were not swept."""
+    points = [run["parameters"] for run in report["runs"]]
+    parameters: dict[str, Any] = report["parameters"]
+    return {
+        name: str(one)
+        for name, one in parameters.items()
+        if len({str(point.get(name)) for point in points}) < 2
+    }
+
+
+def _differences(before: dict[str, Any], comparison: Comparison) -> int:
+    """Show the figures that differ; return the exit code."""
+    from oop_engine.lab.origin import changed_figures
+    from oop_engine.lab.report.words import plain
+
+    lines = changed_figures(before, json.loads(json.dumps(plain(comparison.to_dict()))))
+    for line in lines:
+        click.echo(line, err=True)
+    differ = "1 figure differs" if len(lines) == 1 else f"{len(lines)} figures differ"
+    click.echo(differ if lines else "all figures are as they were", err=True)
+    return 1 if lines else 0
 
 
 def _of_graph(
@@ -148,7 +210,7 @@ def _show(comparison: Comparison, report: Path | None) -> None:
 
     console = terminal()
     console.print(run_table(comparison, console.width))
-    if any((run.excess_s < 0).any() for run in comparison.runs):
+    if any(run.excess_s.size for run in comparison.runs):
         console.print(f"excess: {EXCESS}\n", style="dim", markup=False)
     console.print("claims", style="bold")
     for line in claim_lines(comparison.claims):

@@ -41,6 +41,12 @@ def scenario_argument(command: F) -> F:
     return click.argument("scenario", metavar="SCENARIO", shell_complete=complete_scenario)(command)
 
 
+def scenario_or_none_argument(command: F) -> F:
+    """Add SCENARIO, which an option may stand for."""
+    made = click.argument("scenario", metavar="[SCENARIO]", required=False, shell_complete=complete_scenario)
+    return made(command)
+
+
 def scenario_file(scenario: str) -> list[tuple[str, Path]]:
     """Return the file of a scenario or graph that was given by its path, and its reader: the command."""
     path = file_and_name(Path(scenario))[0]

@@ -15,9 +15,11 @@ from oop_engine.core.groups.group_index import GroupIndex
 from oop_engine.core.groups.in_python import values_of
 from oop_engine.lab.scenario import COMPLETE_AT
 
-__all__ = ["Match", "as_table", "int64_of", "missing_and_wrong"]
+__all__ = ["CLOSE", "Match", "as_table", "check_columns", "int64_of", "missing_and_wrong"]
 
-_CLOSE = 1e-9  # sums of floats depend on the order of addition in the last digits
+CLOSE = 1e-9
+"""Relative error of floats that are equal: sums depend on the order of addition in the last digits."""
+_NOTHING = 1e-12  # of the largest value of a column: the rest of a sum that comes to 0
 
 
 def as_table(data: Any, fields: pa.Schema) -> pa.Table:
@@ -54,27 +56,86 @@ def missing_and_wrong(table: pa.Table, truth: pa.Table, keys: tuple[str, ...]) -
 
 
 class Match:
-    """Results set against the truth: found by their keys, equal in the other columns."""
+    """Results set against the truth: found by their keys, equal in the other columns.
+
+    Where keys do not identify the rows of the truth, whole rows are found, each as often as it is there; floats are
+    then equal if they have the same first nine digits.  ``right`` and ``known``, bool (results,): the result is that
+    of the truth, and there is one of its keys; ``complete_at``, int64 (results,), when its last tuple was there.
+    """
 
     def __init__(self, table: pa.Table, truth: pa.Table, keys: tuple[str, ...]) -> None:
+        self.complete_at = np.zeros(table.num_rows, np.int64)
+        identified = _identify(truth, keys)
+        rows = self._by_keys(table, truth, keys) if identified else self._by_rows(table, truth)
+        if rows.size and COMPLETE_AT in truth.schema.names:
+            self.complete_at[self.known] = int64_of(truth.column(COMPLETE_AT))[rows]
+
+    def _by_keys(self, table: pa.Table, truth: pa.Table, keys: tuple[str, ...]) -> NDArray[np.int64]:
+        """Set rows against each other by their keys; return the row of the truth for each that is known."""
         index = GroupIndex([truth.schema.field(name).type for name in keys])
-        true_slots = index.encode([_array(truth, name) for name in keys], truth.num_rows)
-        row_of = np.zeros(len(index), np.int64)
-        row_of[true_slots] = np.arange(truth.num_rows)
+        row_of = np.zeros(truth.num_rows, np.int64)
+        row_of[index.encode([_array(truth, name) for name in keys], truth.num_rows)] = np.arange(
+            truth.num_rows
+        )
         slots = index.find([_array(table, name) for name in keys], table.num_rows)
         self.known = slots >= 0
         known = slots[self.known]
         rows = row_of[known] if len(index) else np.empty(0, np.int64)
-        right = np.ones(rows.size, np.bool_)
+        equal = np.ones(rows.size, np.bool_)
         for name in set(truth.schema.names) - {*keys, COMPLETE_AT}:
-            right &= _equal(
+            equal &= _equal(
                 _array(table, name).filter(pa.array(self.known)), _array(truth, name).take(pa.array(rows))
             )
+        self.right = np.zeros(table.num_rows, np.bool_)
+        self.right[self.known] = equal
         self.missing = len(index) - np.unique(known).size
-        self.wrong = table.num_rows - np.unique(known[right]).size  # a result that comes twice is wrong once
-        self.complete_at = np.zeros(table.num_rows, np.int64)
-        if rows.size and COMPLETE_AT in truth.schema.names:
-            self.complete_at[self.known] = int64_of(truth.column(COMPLETE_AT))[rows]
+        self.wrong = table.num_rows - np.unique(known[equal]).size  # a result that comes twice is wrong once
+        return rows
+
+    def _by_rows(self, table: pa.Table, truth: pa.Table) -> NDArray[np.int64]:
+        """Set whole rows against each other, as often as each is there."""
+        names = [name for name in truth.schema.names if name != COMPLETE_AT]
+        true_rows = [_comparable(_array(truth, name)) for name in names]
+        index = GroupIndex([column.type for column in true_rows])
+        of_truth = index.encode(true_rows, truth.num_rows)
+        ours = [
+            _comparable(_array(table, name)).cast(column.type)
+            for name, column in zip(names, true_rows, strict=True)
+        ]
+        slots = index.find(ours, table.num_rows)
+        self.known = self.right = slots >= 0
+        wanted = np.bincount(of_truth, minlength=len(index))
+        found = np.bincount(slots[self.known], minlength=len(index))
+        self.missing = int(np.maximum(wanted - found, 0).sum())
+        self.wrong = int(np.maximum(found - wanted, 0).sum()) + int(np.count_nonzero(~self.known))
+        row_of = np.zeros(len(index), np.int64)
+        row_of[of_truth] = np.arange(truth.num_rows)
+        rows: NDArray[np.int64] = row_of[slots[self.known]]
+        return rows
+
+
+def check_columns(scenario: str, results: pa.Schema, truth: pa.Table) -> None:
+    """Raise ``UsageError`` if results have columns that the truth of a scenario lacks: nobody would compare them."""
+    if lacking := [name for name in results.names if name not in truth.schema.names]:
+        msg = f"scenario {scenario!r}: its truth lacks the columns {', '.join(lacking)} of the results: add them"
+        raise UsageError(msg)
+
+
+def _identify(truth: pa.Table, keys: tuple[str, ...]) -> bool:
+    """Tell whether no two rows of the truth have the same keys."""
+    index = GroupIndex([truth.schema.field(name).type for name in keys])
+    index.encode([_array(truth, name) for name in keys], truth.num_rows)
+    return bool(len(index) == truth.num_rows)
+
+
+def _comparable(column: pa.Array) -> pa.Array:
+    """Return a column whose equal values compare as equal: floats with nine digits, lists as texts."""
+    if pa.types.is_floating(column.type):
+        texts = [None if one is None else f"{one:.9g}" for one in column.to_pylist()]
+        return pa.array(texts, pa.string())
+    if pa.types.is_nested(column.type):
+        return pa.array([None if one is None else repr(one) for one in column.to_pylist()], pa.string())
+    return column
 
 
 def _array(table: pa.Table, name: str) -> pa.Array:
@@ -93,7 +154,9 @@ def _equal(one: pa.Array, other: pa.Array) -> NDArray[np.bool_]:
         return np.fromiter((a == b for a, b in pairs), np.bool_, len(one))
     if pa.types.is_floating(one.type) or pa.types.is_floating(other.type):
         a, b = (c.cast(pa.float64()).to_numpy(zero_copy_only=False) for c in (one, other))
-        close: NDArray[np.bool_] = np.isclose(a, b, rtol=_CLOSE, atol=_CLOSE, equal_nan=True)
+        finite = np.abs(b[np.isfinite(b)])
+        nothing = _NOTHING * float(finite.max(initial=0.0))
+        close: NDArray[np.bool_] = np.isclose(a, b, rtol=CLOSE, atol=nothing, equal_nan=True)
         return close
     same = pc.fill_null(pc.equal(one, other.cast(one.type)), False)
     both_null = pc.and_(one.is_null(), other.is_null())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.graphs.statistics import Sample
-from oop_engine.core.punctuation import NEVER
 from oop_engine.core.units import to_seconds
 from oop_engine.lab.agreement import agreement_of
-from oop_engine.lab.answers import Match, as_table, int64_of
-from oop_engine.lab.brute_force import NoTruthError, true_answer
+from oop_engine.lab.answers import CLOSE, Match, int64_of
 from oop_engine.lab.corrected import Answers, Corrected, Heard
+from oop_engine.lab.measure import HeldTo, Measure, measure_of
+from oop_engine.lab.origin import Fingerprint, versions
 from oop_engine.lab.own_graph import scenario_of
 from oop_engine.lab.recording import Recording
 from oop_engine.lab.scenario import COMPLETE_AT, Claim, Scenario, Values, Variant
@@ -29,20 +29,21 @@ __all__ = ["Comparison", "Run", "compare"]
 _JSON_KEYS = (
     "order", "variant", "parameters", "tuples", "results", "missing", "wrong", "late", "peak_tuples",
     "peak_partials", "peak_state_bytes", "delay_p50_s", "delay_p99_s", "excess_delay_p50_s",
-    "excess_delay_p99_s", "latency_p50_ms", "latency_p99_ms", "cpu_s", "tuples_per_s", "held_to",
+    "excess_delay_p99_s", "delays_of", "excess_delays_of", "latency_p50_ms", "latency_p99_ms", "cpu_s",
+    "tuples_per_s", "held_to",
     "first_delay_p50_s", "first_delay_p99_s", "first_wrong", "revised",
 )  # fmt: skip
-HeldTo = Literal["truth", "brute force", "first plan", "nothing"]
 
 
 @dataclass(frozen=True)
 class Run:
     """One plan over one trace.
 
-    Delays are in virtual time, in seconds: emission minus window end, and (excess) minus
-    the arrival of the result's last tuple, when a clairvoyant would emit it: below 0 where that tuple was late, so the
-    result was emitted without it;
-    results that the end of the trace flushed before their window's end are left out.
+    Delays are in virtual time, in seconds: emission minus window end, below 0 for a result that punctuation released
+    before that, and (excess) emission minus the arrival of the result's last tuple, when a clairvoyant would emit it.
+    They are of right results: missing and wrong ones are counted apart, and those that the end of the trace flushed
+    before their window's end are left out.  ``delays_of`` and ``excess_delays_of`` count them.
+    ``all_delays_s`` are those of wrong results too, for plans that trade errors for them.
     Latency is wall time from when a punctuation leaves ``Punctuate`` to the result it releases.
     ``late`` counts tuples behind a bound; state peaks are over the whole graph.
 
@@ -98,10 +99,21 @@ class Run:
     revised: int = 0
     first: pa.Table | None = field(default=None, repr=False)
     first_delays_s: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), repr=False)
+    all_delays_s: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain values."""
         return {name: getattr(self, name) for name in _JSON_KEYS}
+
+    @property
+    def delays_of(self) -> int:
+        """How many results the quantiles of the delay are of."""
+        return self.delays_s.size
+
+    @property
+    def excess_delays_of(self) -> int:
+        """How many results the quantiles of the excess delay are of."""
+        return self.excess_s.size
 
     @property
     def checked(self) -> bool:
@@ -116,13 +128,14 @@ class Run:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All runs of a scenario, and the claims with their verdicts."""
+    """All runs of a scenario, and the claims with their verdicts; ``data``: a fingerprint of the first run's feeds."""
 
     scenario: Scenario
     parameters: Values
     runs: list[Run]
     claims: list[Claim]
     plans: list[Variant] = field(repr=False)
+    data: str = ""
 
     @property
     def holds(self) -> bool:
@@ -135,6 +148,9 @@ class Comparison:
         return {
             "scenario": self.scenario.name,
             "parameters": self.parameters,
+            "versions": versions(),
+            "data": self.data,
+            "float_error": CLOSE,
             "runs": [run.to_dict() for run in self.runs],
             "claims": claims,
         }
@@ -172,18 +188,18 @@ def compare(
     grid = _grid(scenario, values, settings or {})
     variants = [(point, variant) for point in grid for variant in scenario.variants(point)]
     runs: list[Run] = []
-    measure = _Measure(None, "nothing")
+    measure, data = Measure(None, "nothing"), list[str]()
     for number, (point, variant) in enumerate(variants):
         if on_run is not None:
             on_run(_title(scenario, point, variant), number, len(variants))
         if number == 0 or point is not variants[number - 1][0]:
-            measure = _measure(scenario, point)
+            measure = measure_of(scenario, point)
         recorded = point == values or (values not in grid and point is grid[-1])
-        runs.append(_run(scenario, point, variant, measure, on_tuples, recorded=recorded))
+        runs.append(_run(scenario, point, variant, measure, on_tuples, data, recorded=recorded))
         if measure.truth is None and variant.exact:
-            measure = _Measure(runs[-1].table, "first plan", measure.why)
+            measure = Measure(runs[-1].table, "first plan", measure.why)
     claims = [*agreement_of(scenario, runs), *scenario.claims(runs)]
-    return Comparison(scenario, values, runs, claims, scenario.variants(values))
+    return Comparison(scenario, values, runs, claims, scenario.variants(values), next(iter(data), ""))
 
 
 def _grid(scenario: Scenario, values: Values, settings: Mapping[str, str]) -> list[Values]:
@@ -200,49 +216,26 @@ def _title(scenario: Scenario, point: Values, variant: Variant) -> str:
     )
 
 
-class _Measure(NamedTuple):
-    """The answer that the results of a point of the sweep are compared with; without one, the reason."""
-
-    truth: pa.Table | None
-    held_to: HeldTo
-    why: str = ""
-
-
-def _result_fields(variants: list[Variant]) -> pa.Schema:
-    """Return the columns of the results of a point of the sweep."""
-    if not variants:
-        return pa.schema([])
-    plan = variants[0].graph.plan()
-    return plan.schema(plan.of_kind("sink")[0].inputs[0]).fields
-
-
-def _measure(scenario: Scenario, point: Values) -> _Measure:
-    """Return the truth of the scenario, or that of the first plan that brute force can evaluate."""
-    if scenario.truth is not None:
-        return _Measure(as_table(scenario.truth(point), _result_fields(scenario.variants(point))), "truth")
-    reasons = []
-    for variant in scenario.variants(point):
-        try:
-            return _Measure(true_answer(variant.graph, scenario.feeds(point)), "brute force")
-        except NoTruthError as reason:
-            reasons.append(str(reason))
-    return _Measure(None, "nothing", next(iter(reasons), "there is no plan"))
-
-
 def _run(
     scenario: Scenario,
     point: Values,
     variant: Variant,
-    measure: _Measure,
+    measure: Measure,
     on_tuples: Callable[[int], None] | None,
+    data: list[str],
     *,
     recorded: bool,
 ) -> Run:
+    """Run a plan; the first run adds the fingerprint of its feeds to ``data``."""
     recording = Recording(variant.graph.plan()) if recorded else None
     plan = variant.graph.plan()
     sink = plan.of_kind("sink")[0]
     schema, heard = plan.schema(sink.inputs[0]), Heard.of(plan, sink, scenario.keys, recording)
-    outcome = replay(variant.graph, scenario.feeds(point), on_tuples=on_tuples, watch=heard or recording)
+    watch = heard or recording
+    fingerprint = None if data else Fingerprint(plan, watch)
+    outcome = replay(variant.graph, scenario.feeds(point), on_tuples=on_tuples, watch=fingerprint or watch)
+    if fingerprint is not None:
+        data.append(fingerprint.text)
     plain = Answers(outcome.results[sink.name], outcome.emitted[sink.name])
     first, final, revised = Corrected(plain, plain, 0) if heard is None else heard.corrected()
     table, emitted = final
@@ -250,14 +243,16 @@ def _run(
     match = Match(table, truth, scenario.keys)
     ends = int64_of(table.column(schema.progressing))
     scale = to_seconds(1, schema.unit)
-    by_promise = emitted >= ends  # a result flushed by the end of the trace waited for nothing
-    delays = (emitted - ends)[by_promise].astype(np.float64) * scale
-    excess = (emitted - match.complete_at)[match.known & by_promise].astype(np.float64) * scale
+    released = (emitted >= ends) | (emitted < outcome.end)  # else the end of the trace has flushed it
+    counted = released if measure.truth is None else released & match.right
+    delays = (emitted - ends)[counted].astype(np.float64) * scale
+    excess = (emitted - match.complete_at)[match.right & released].astype(np.float64) * scale
     if COMPLETE_AT not in truth.schema.names:
         excess = np.empty(0)
     first_ends = int64_of(first.table.column(schema.progressing))
-    soon = (first.at >= first_ends) | (first.at < emitted.max(initial=NEVER))
-    firsts = delays if heard is None else (first.at - first_ends)[soon].astype(np.float64) * scale
+    soon = (first.at >= first_ends) | (first.at < outcome.end)
+    every = (emitted - ends)[released].astype(np.float64) * scale
+    firsts = every if heard is None else (first.at - first_ends)[soon].astype(np.float64) * scale
     latency = outcome.waited_s[sink.name] * 1000
     peak = outcome.statistics.peak
     checked, late = measure.truth is not None, outcome.statistics.count("late")
@@ -272,6 +267,7 @@ def _run(
         schema.progressing, emitted, recording,
         _quantile(firsts, 0.5), _quantile(firsts, 0.99),
         Match(first.table, truth, scenario.keys).wrong if checked else None, revised, first.table, firsts,
+        every,
     )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from oop_engine.core.graphs.statistics import LateTuples, Statistics
 from oop_engine.core.groups.group_index import GroupIndex
 from oop_engine.core.groups.in_python import rows_of
 from oop_engine.core.page import Page
+from oop_engine.core.punctuation import NEVER
 from oop_engine.core.schema import Schema
 from oop_engine.runners.dispatch import Result
 from oop_engine.system.close_names import did_you_mean
@@ -57,6 +58,7 @@ class Outcome:
     the wall seconds since the punctuation that released it was made.  ``tuples``: how many went in.
     ``wall_s`` and ``cpu_s`` are the graph's own, without reading the feeds and compiling kernels; with
     asynchronous feeds (``arun``) the waiting for them is in ``wall_s``.  ``schemas``: of the sinks.
+    ``end``: the virtual time at which the last source ended; results of that time may have waited for the end alone.
     ``refused``: by source and reason, how many rows were left out (see ``bad_rows`` of ``replay``).
     A name that is no sink's is a ``UsageError``, and a ``KeyError``, with the names there are.
     """
@@ -70,6 +72,7 @@ class Outcome:
     cpu_s: float
     schemas: Mapping[str, Schema] = field(default_factory=dict)
     refused: dict[str, dict[str, int]] = field(default_factory=dict)
+    end: int = NEVER
 
     def __repr__(self) -> str:
         """Return a table of the sinks, with late and refused rows and the seconds."""
@@ -165,6 +168,7 @@ class Collector:
         wall_s: float,
         cpu_s: float,
         refused: dict[str, dict[str, int]],
+        end: int = NEVER,
     ) -> Outcome:
         """Return the results, and the figures of the run.  O(rows)."""
         return Outcome(
@@ -177,6 +181,7 @@ class Collector:
             cpu_s,
             BySink(self._schemas),
             refused,
+            end,
         )
 
 

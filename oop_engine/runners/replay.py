@@ -20,6 +20,7 @@ from oop_engine.core.graphs.lengths import log_doubtful_lengths
 from oop_engine.core.graphs.statistics import Statistics
 from oop_engine.core.graphs.waiting import MissingPunctuation
 from oop_engine.core.page import Page
+from oop_engine.core.punctuation import NEVER
 from oop_engine.core.units import TIME_UNITS
 from oop_engine.runners.dispatch import Result, Signal, Watch
 from oop_engine.runners.event_loop import in_loop, run_async
@@ -174,6 +175,7 @@ class _Replay:
         self.pace = None if per_s is None else ReplayPace(per_s)
         self.collector = Collector({node.name: plan.schema(node.inputs[0]) for node in plan.of_kind("sink")})
         log_doubtful_lengths(plan)
+        self._end = NEVER
         self._counted = RowCounter(on_tuples, MissingPunctuation(plan))
 
     def _units_per_s(self, speed: float) -> float:
@@ -205,7 +207,7 @@ class _Replay:
             for name, intake in intakes(self._graph, self._schemas, self._refusals).items()
         }
         steps = schedule(feeds, [every for every in (self._cut_every, ticks) if every], ticks)
-        return self._counted.each(map(_without_clock, steps) if self._flat_out else steps)
+        return self._counted.each(self._ending(map(_without_clock, steps) if self._flat_out else steps))
 
     async def read_live(self, runner: Local) -> None:
         """Read each feed as it comes, to the end of all of them."""
@@ -222,7 +224,15 @@ class _Replay:
     def outcome(self, statistics: Statistics) -> Outcome:
         """Return the results and counts."""
         refused = self._refusals.counts
-        return self.collector.outcome(statistics, self._counted.tuples, *self._counted.spent(), refused)
+        spent = self._counted.spent()
+        return self.collector.outcome(statistics, self._counted.tuples, *spent, refused, self._end)
+
+    def _ending(self, steps: Iterable[Step]) -> Iterator[Step]:
+        """Yield the steps; note when the last source ends."""
+        for step in steps:
+            if step.message is Signal.END:
+                self._end = max(self._end, step.now)
+            yield step
 
 
 def _run_inline(runner: Inline, steps: Iterable[Step], pace: ReplayPace | None) -> None:

@@ -196,7 +196,7 @@ def _delays(run: Run, case: Setting) -> dict[int, float]:
     """
     ends = run.table["window_end"].to_numpy()
     last = run.truth["window_end"].to_numpy().max() - case.range - 2 * case.worst
-    known = zip(ends.tolist(), run.delays_s.tolist(), strict=False)
+    known = zip(ends.tolist(), run.all_delays_s.tolist(), strict=False)
     return {end: delay for end, delay in known if end <= last}
 
 

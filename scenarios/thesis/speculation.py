@@ -93,7 +93,7 @@ def points(runs: list[Run]) -> BySlack:
 def _point(run: Run) -> Figures:
     assert run.first is not None
     first, final = (mean_error(table, run.truth, _CASE.result) for table in (run.first, run.table))
-    delays = float(np.mean(run.first_delays_s)), float(np.mean(run.delays_s))
+    delays = float(np.mean(run.first_delays_s)), float(np.mean(run.all_delays_s))
     return Figures(first, final, *delays, run.first_wrong or 0, run.revised)
 
 

@@ -97,7 +97,7 @@ except SystemExit:
         (["compare", TOY, "--set", "skew"], "must read like name=value; got 'skew'"),
         (["compare", TOY, "--report", "no/such/folder.html"], "there is no folder 'no/such'"),
         (["compare", TOY, "--report", str(ROOT)], "is a folder"),
-        (["compare"], "Missing argument 'SCENARIO'. See oop-engine compare --help"),
+        (["compare"], "give a scenario, such as links, a file with a graph, or --again REPORT.json"),
         (["compar"], "No such command 'compar'"),
         (["replay", TOY, "--variant", "fast"], "'buffer' (in), 'partials' (out)"),
         (["replay", TOY, "--variant", "buffer", "--order", "out"], "of order 'out'"),
@@ -142,7 +142,7 @@ def test_a_bug_shows_its_traceback_and_is_no_failing_claim(tmp_path: Path) -> No
 
 def test_compare_says_what_the_interface_promises() -> None:
     found = said("compare", TOY, *SMALL)
-    assert list(found) == ["scenario", "parameters", "runs", "claims"]
+    assert list(found) == ["scenario", "parameters", "versions", "data", "float_error", "runs", "claims"]
     assert found["scenario"] == "toy"
     assert found["parameters"] == {"skew": 20, "tuples": 300, "demand": 2.0}
     assert [(run["order"], run["parameters"]["skew"]) for run in found["runs"]] == [

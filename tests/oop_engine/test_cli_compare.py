@@ -68,7 +68,7 @@ def test_late_rows_come_first_in_the_headline(folder: Path) -> None:
     assert done.exit_code == 0, done.stderr
     words = " ".join(done.stdout.split())
     assert "missing: 0, wrong: 0 20 of 100 tuples were late (20 %): without them" in words
-    assert "excess: virtual time from the arrival of a result's last tuple" in words
+    assert "excess: virtual time" not in words  # no result is right, and that is of right ones
     told = json.loads(call(folder, "log.csv", *options, "--json").stdout)
     assert [(run["order"], run["late"], run["held_to"]) for run in told["runs"]] == [
         ("in", 20, "brute force"),
@@ -132,3 +132,39 @@ def test_a_profile_begins_with_a_verdict_in_words(folder: Path) -> None:
         "verdict"
     ]
     assert 'BoundedDisorder("6 s") loses nothing' in told
+
+
+def test_a_comparison_is_repeated_from_its_report(tmp_path: Path) -> None:
+    settings = ["--set", "skew=0", "--set", "each=20"]
+    first = CliRunner().invoke(app, ["compare", "union_count", *settings, "--json"])
+    report = tmp_path / "report.json"
+    report.write_text(first.stdout)
+    again = CliRunner().invoke(app, ["compare", "--again", str(report)])
+    assert (again.exit_code, "all figures are as they were" in again.stderr) == (0, True)
+    changed = json.loads(first.stdout)
+    changed["runs"][0]["results"] += 1
+    report.write_text(json.dumps(changed))
+    again = CliRunner().invoke(app, ["compare", "--again", str(report)])
+    results = changed["runs"][0]["results"]
+    assert again.exit_code == 1
+    assert f"results was {results}, and is {results - 1}" in again.stderr
+    assert "1 figures differ" not in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "message"),
+    [
+        ("{", [], "cannot be read as a report"),
+        ("{}", [], "is no report of"),
+        ('{"scenario": "links", "parameters": {}, "runs": []}', ["links"], "names its scenario itself"),
+        ('{"scenario": "my graph", "parameters": {}, "runs": []}', [], "a file of yours"),
+    ],
+)
+def test_reports_that_cannot_be_repeated(
+    text: str, arguments: list[str], message: str, tmp_path: Path
+) -> None:
+    report = tmp_path / "report.json"
+    report.write_text(text)
+    found = CliRunner().invoke(app, ["compare", *arguments, "--again", str(report)])
+    assert found.exit_code == 2
+    assert message in " ".join(found.stderr.split())

@@ -3,15 +3,20 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
-from oop_engine import UsageError
-from oop_engine.lab.answers import Match
+from oop_engine import Graph, Linear, Page, Schema, UsageError
+from oop_engine.lab.answers import Match, missing_and_wrong
 from oop_engine.lab.compare import compare
-from oop_engine.lab.scenario import COMPLETE_AT, Scenario, load
+from oop_engine.lab.origin import changed_figures
+from oop_engine.lab.scenario import COMPLETE_AT, Scenario, Variant, load
+from oop_engine.operators import Count, Ordered, Punctuate, Select, Tumbling, Upstream, WindowAggregate
+from oop_engine.operators.rewrites.in_order import in_order
 
 TOY = """
 import pyarrow as pa
@@ -53,8 +58,8 @@ SCENARIO = Scenario(
 RUN_KEYS = [
     "order", "variant", "parameters", "tuples", "results", "missing", "wrong", "late", "peak_tuples",
     "peak_partials", "peak_state_bytes", "delay_p50_s", "delay_p99_s", "excess_delay_p50_s", "excess_delay_p99_s",
-    "latency_p50_ms", "latency_p99_ms", "cpu_s", "tuples_per_s", "held_to", "first_delay_p50_s", "first_delay_p99_s",
-    "first_wrong", "revised",
+    "delays_of", "excess_delays_of", "latency_p50_ms", "latency_p99_ms", "cpu_s", "tuples_per_s", "held_to",
+    "first_delay_p50_s", "first_delay_p99_s", "first_wrong", "revised",
 ]  # fmt: skip
 
 
@@ -103,7 +108,7 @@ def test_figures_are_those_of_the_trace(toy: Scenario) -> None:
 
 def test_the_json_has_the_keys_that_are_documented(toy: Scenario) -> None:
     found = json.loads(json.dumps(compare(toy).to_dict()))
-    assert list(found) == ["scenario", "parameters", "runs", "claims"]
+    assert list(found) == ["scenario", "parameters", "versions", "data", "float_error", "runs", "claims"]
     assert found["scenario"] == "toy"
     assert found["parameters"] == {"slack": 8, "other": "x"}
     assert all(list(run) == RUN_KEYS for run in found["runs"])
@@ -266,3 +271,93 @@ def test_integers_and_timestamps_are_compared_by_value() -> None:
     match = Match(table, truth, ("end",))
     assert (match.missing, match.wrong) == (0, 0)
     assert np.array_equal(match.complete_at, [0, 0])
+
+
+SECONDS = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")
+
+
+def counted(edge: Punctuate, keys: tuple[str, ...] = (), only: str | None = None) -> Graph:
+    """Return a graph that counts by windows of ten, and drops all keys but ``only``."""
+    graph = Graph("counted")
+    stream = graph.add("edge", edge, graph.source("in", SECONDS))
+    if only is not None:
+        stream = graph.add("only", Select(lambda batch: pc.equal(batch["k"], only)), stream)
+    graph.sink("out", graph.add("count", WindowAggregate(Tumbling(10), {"n": Count()}, keys), stream))
+    return graph
+
+
+def of_graphs(*graphs: Graph, feed: list[Any], truth: pa.Table | None = None) -> Scenario:
+    return Scenario(
+        name="own", title="", about="", feeds=lambda _: {"in": list(feed)},
+        variants=lambda _: [Variant(str(number), "out", graph) for number, graph in enumerate(graphs)],
+        truth=None if truth is None else lambda _: truth, keys=("window_end",),
+    )  # fmt: skip
+
+
+def page_at(*rows: tuple[int, str, int]) -> Page:
+    times, names, arrivals = zip(*rows, strict=True)
+    return Page.of(SECONDS, {"ts": list(times), "k": list(names)}, arrival=np.array(arrivals))
+
+
+EARLY = [
+    page_at((1, "a", 1), (4, "a", 4), (5, "a", 6)), Linear(10), page_at((12, "a", 14)), Linear(20),
+    page_at((21, "a", 21), (25, "a", 50)),
+]  # fmt: skip
+
+
+def test_results_that_punctuation_releases_early_have_negative_delays() -> None:
+    graph = counted(Punctuate(Upstream()))
+    for run in compare(of_graphs(graph, in_order(graph), feed=EARLY)).runs:
+        assert run.emitted.tolist() == [6, 14, 50]
+        assert run.delays_s.tolist()[:2] == [-4.0, -6.0]
+        assert run.delays_of == run.delays_s.size
+
+
+def test_delays_are_of_right_results() -> None:
+    graph = counted(Punctuate(Upstream()))
+    truth = pa.table({
+        "window_start": [0, 10, 20], "window_end": [10, 20, 30], "n": [3, 7, 2], COMPLETE_AT: [6, 14, 50]
+    })  # fmt: skip
+    [run] = compare(of_graphs(graph, feed=EARLY, truth=truth)).runs
+    assert (run.wrong, run.missing) == (1, 0)
+    assert -6.0 not in run.delays_s.tolist()
+    assert -6.0 in run.all_delays_s.tolist()
+    assert run.excess_delays_of == run.excess_s.size == 2
+
+
+@pytest.mark.parametrize(("only", "missing"), [(None, 0), ("b", 1)])
+def test_rows_that_keys_do_not_identify_are_compared_whole(only: str | None, missing: int) -> None:
+    feed = [page_at((1, "a", 1), (2, "b", 2), (3, "b", 3), (12, "b", 12))]
+    truth = pa.table({
+        "k": ["a", "b", "b"], "window_start": [0, 0, 10], "window_end": [10, 10, 20], "n": [1, 2, 1],
+        COMPLETE_AT: [1, 3, 12],
+    })  # fmt: skip
+    found = compare(of_graphs(counted(Punctuate(Ordered(), 10), ("k",), only), feed=feed, truth=truth))
+    assert (found.runs[0].missing, found.runs[0].wrong) == (missing, 0)
+    assert found.holds == (missing == 0)
+
+
+@pytest.mark.parametrize("small", [[0.0, 0.0, 0.3], [-3e-10, 2.5e-12, 0.3], [3e-12, 2.5e-12, 0.3]])
+def test_small_floats_are_compared_by_their_own_size(small: list[float]) -> None:
+    ends = {"window_end": [10, 20, 30]}
+    truth = pa.table(ends | {"mean": [3e-10, 2.5e-12, 0.3]})
+    near = pa.table(ends | {"mean": [3e-10 * (1 + 1e-15), 2.5e-12, 0.1 + 0.2]})
+    assert missing_and_wrong(pa.table(ends | {"mean": small}), truth, ("window_end",))[1] > 0
+    assert missing_and_wrong(near, truth, ("window_end",)) == (0, 0)
+
+
+def test_truth_without_a_column_of_the_results_is_refused() -> None:
+    graph = counted(Punctuate(Upstream()))
+    truth = pa.table({"window_start": [0], "window_end": [10], COMPLETE_AT: [6]})
+    with pytest.raises(UsageError, match="'own': its truth lacks the columns n of the results"):
+        compare(of_graphs(graph, feed=EARLY, truth=truth))
+
+
+def test_comparisons_name_versions_and_data() -> None:
+    graph = counted(Punctuate(Upstream()))
+    one, again, other = (
+        compare(of_graphs(graph, feed=feed)).to_dict() for feed in (EARLY, EARLY, EARLY[:-1])
+    )
+    assert one["versions"]["pyarrow"] == pa.__version__
+    assert one["data"] == again["data"] != other["data"]
+    assert next(line.split(":")[0] for line in changed_figures(one, other)) == "data"

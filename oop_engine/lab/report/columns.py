@@ -15,7 +15,7 @@ __all__ = ["EXCESS", "Figure", "columns", "known", "order_word", "shown_runs", "
 
 EXCESS = (
     "virtual time from the arrival of a result's last tuple, when a clairvoyant would emit it, to its emission: 0 is "
-    "the best; below 0: emitted before its last tuple arrived, which was late"
+    "the best; of right results, since a wrong one may lack its last tuple"
 )
 
 

@@ -15,7 +15,9 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+from oop_engine.lab.answers import CLOSE
 from oop_engine.lab.compare import Comparison, Run
+from oop_engine.lab.origin import versions
 from oop_engine.lab.report import plots
 from oop_engine.lab.report.columns import EXCESS, Figure, columns, order_word, shown_runs, span
 from oop_engine.lab.report.curves import delay_curves, state_curves, sweep_figures
@@ -346,11 +348,13 @@ def _hint(about: str) -> str:
 
 
 def _foot(comparison: Comparison) -> str:
+    made = ", ".join(f"{name} {number}" for name, number in versions().items())
     knobs = " ".join(f"<code>{escape(f'{k}={v}')}</code>" for k, v in comparison.parameters.items())
     again = _again(comparison)
     return (
-        f"<footer><p>Parameters: {knobs or 'none'}</p><p>State and delays are measured in virtual time, so they are "
-        f"the same on every machine; CPU, latency and tuples per second are this machine's. Again: "
+        f"<footer><p>Parameters: {knobs or 'none'}</p><p>Made by {escape(made)}; data {escape(comparison.data)}; "
+        f"floats are equal to {CLOSE:g} of their value.</p><p>State and delays are measured in virtual time, "
+        f"so they are the same on every machine; CPU, latency and tuples per second are this machine's. Again: "
         f"<code>{escape(again)}</code></p></footer>"
     )
 
