@@ -126,10 +126,10 @@ def _feed(known: Flights, airport: str, every: int) -> Iterator[Message]:
         if grown.any():
             sent[:-1][grown] = below[grown, tick]
             groups = pa.RecordBatch.from_arrays([carriers.filter(pa.array(grown))], ["carrier"])
-            yield GroupWise(groups, below[grown, tick])
+            yield GroupWise(groups, below[grown, tick], arrival=int(ticks[tick]))
         if (linear := below[:, tick].min()) > sent[-1]:
             sent[-1] = linear
-            yield Linear(int(linear))
+            yield Linear(int(linear), arrival=int(ticks[tick]))
 
 
 def _in_the_air(

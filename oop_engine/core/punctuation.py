@@ -3,15 +3,19 @@
 All bounds are int64, in the unit of the progressing attribute, and exclusive: after ``below=60``
 no later tuple has a value smaller than 60 (thesis ch. 4; "low-watermark",
 eq. 4.1).  ``NEVER`` excludes nothing, ``FOREVER`` everything: no tuple comes at all.
+
+``arrival`` of a feed's punctuation is the moment when it comes, as pages have it; None: with the tuple before it.
+A source that reports each hour does so also while no tuple comes, so its punctuation has a moment of its own.
+It is no part of the bound: punctuation with and without is equal, and operators emit it without.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from math import gcd
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +35,7 @@ __all__ = [
     "Punctuation",
     "Wants",
     "Watermark",
+    "arriving",
     "passed",
     "shift",
 ]
@@ -44,6 +49,7 @@ class Linear:
     """No later tuple of the stream has its progressing attribute smaller than ``below``."""
 
     below: int
+    arrival: int | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +64,7 @@ class GroupWise:
 
     groups: pa.RecordBatch
     below: NDArray[np.int64]
+    arrival: int | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         plain = list(map(unsigned_zeros, self.groups.columns))
@@ -130,6 +137,7 @@ class Joint:
     """
 
     bounds: tuple[tuple[str, int], ...]
+    arrival: int | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     @classmethod
     def of(cls, **below: int) -> Joint:
@@ -153,6 +161,7 @@ class Watermark:
     """
 
     of: Linear | GroupWise
+    arrival: int | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -167,6 +176,16 @@ class Watermark:
 
 
 Punctuation = Linear | GroupWise | Joint | Watermark
+One = TypeVar("One", bound=Punctuation)
+
+
+def arriving(punctuation: One, arrival: int | None) -> One:
+    """Return the same punctuation that comes at ``arrival``.
+
+    >>> arriving(Linear(60), 75).arrival
+    75
+    """
+    return punctuation if arrival is None else replace(punctuation, arrival=arrival)
 
 
 def _by_attribute(groups: Any) -> Mapping[str, Any]:

@@ -54,6 +54,8 @@ class Fingerprint:
         if self._first.get(stream) == node:
             content = message.batch.serialize() if isinstance(message, Page) else repr(message).encode()
             self._sums[stream].update(content)
+            came = message.arrival if isinstance(message, Page) else None
+            self._sums[stream].update(str(now).encode() if came is None else came.tobytes())
         if self._inner is not None:
             self._inner.passed(stream, node, message, now)
 

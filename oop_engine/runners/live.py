@@ -18,7 +18,7 @@ from oop_engine.core.punctuation import NEVER
 from oop_engine.core.ticks import Ticks
 from oop_engine.runners.feeds.forms import Intake
 from oop_engine.runners.local import Local
-from oop_engine.runners.schedule import check_arrivals, cut_page
+from oop_engine.runners.schedule import check_arrivals, cut_page, moment
 
 __all__ = ["Live"]
 
@@ -87,6 +87,8 @@ class Live:
                 await self._runner.push(source, part)
                 last = int(part.arrival[-1])
         else:
+            if self._arrivals and (arrival := moment(source, message, last)) > last:
+                await self._tick(last := arrival)
             bare = message.without_arrival() if isinstance(message, Page) else message
             await self._runner.push(source, bare)
         self._see(source, message)

@@ -4,7 +4,8 @@ Feeds whose pages have arrivals are merged by these.  Of the others nobody knows
 a message of each in the order in which the feeds are given.  Where some feeds have arrivals, a message of each
 feed without comes before each message of those, at its moment; the rest, when those have ended, comes
 at the last arrival.  So all feeds are read side by side, no further than needed, and the same way every time.
-A feed has arrivals if its first page with tuples has; a page without, further on, comes with the page before it.
+A feed has arrivals if its first page with tuples has; a page without, further on, comes with the page before it, and
+so does punctuation without an arrival of its own.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from oop_engine.core.change import Change
 from oop_engine.core.errors import ContractError
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
@@ -24,7 +26,7 @@ from oop_engine.core.ticks import Ticks
 from oop_engine.runners.dispatch import Signal
 from oop_engine.system.knobs import knob
 
-__all__ = ["Step", "check_arrivals", "cut_page", "schedule"]
+__all__ = ["Step", "check_arrivals", "cut_page", "moment", "schedule"]
 
 _PEEKED = knob(__name__, "_PEEKED", 1000)
 """Punctuations that a feed may begin with; with more it is one without arrivals."""
@@ -99,7 +101,11 @@ def _steps_of(name: str, feed: Iterable[Message], cuts: list[int]) -> Iterator[S
     """Give each message of a feed with arrivals the moment when it comes."""
     now = NEVER
     for message in feed:
-        if not isinstance(message, Page) or message.arrival is None or not len(message):
+        if not isinstance(message, Page):
+            now = moment(name, message, now)
+            yield Step(name, message, now)
+            continue
+        if message.arrival is None or not len(message):
             yield Step(name, message, now)
             continue
         check_arrivals(name, message, now)
@@ -109,6 +115,20 @@ def _steps_of(name: str, feed: Iterable[Message], cuts: list[int]) -> Iterator[S
             yield Step(name, part, int(part.arrival[0]), whole=whole)
             now, whole = int(part.arrival[-1]), False
     yield Step(name, Signal.END, now)
+
+
+def moment(name: str, message: Message, now: int) -> int:
+    """Return the moment when a punctuation or a change comes, behind a message that came at ``now``.
+
+    Raises ``ContractError`` if that is earlier.
+    """
+    if isinstance(message, Page | Change) or message.arrival is None:
+        return now
+    if message.arrival < now:
+        got = f"{message} at {message.arrival} after {now}"
+        msg = f"feed {name!r}: arrivals must not go back; got {got}: sort the feed by arrival"
+        raise ContractError(msg)
+    return message.arrival
 
 
 def check_arrivals(name: str, page: Page, now: int) -> None:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation, Watermark
+from oop_engine.core.punctuation import (
+    FOREVER,
+    NEVER,
+    GroupWise,
+    Joint,
+    Linear,
+    Punctuation,
+    Watermark,
+    arriving,
+)
 from oop_engine.core.values.arrays import converted
 from oop_engine.core.values.kinds import converts
 from oop_engine.traces.formats.json_rows import object_of
@@ -22,6 +32,8 @@ _MOST_NAMES = 1000
 def punctuation_of(frame: list[Any]) -> Punctuation:
     """Return the punctuation in a frame (see ``msgpack_frames``); raises ``ValueError`` if there is none."""
     match frame:
+        case ["arrival", arrival, ["linear" | "group-wise" | "joint" | "watermark", *_] as inside]:
+            return arriving(punctuation_of(inside), _integer("arrival", arrival))
         case ["linear", below]:
             return Linear(_bound(below))
         case ["group-wise", bytes(groups), bytes(below)]:
@@ -49,7 +61,8 @@ def punctuation_of_json(line: bytes, columns: pa.Schema) -> Punctuation:
 def punctuation_of_body(body: Any, columns: pa.Schema) -> Punctuation:
     """Return the punctuation that an object describes, as JSON has it; raises ``ValueError`` if there is none."""
     if (found := _of_body(body, columns)) is not None:
-        return found
+        arrival = body.get("arrival")
+        return found if arrival is None else arriving(found, _integer("arrival", arrival))
     msg = (
         'a punctuation must read like {"below": 60}, {"groups": {"src": ["a", "b"]}, "below": [60, 120]}, '
         f'{{"joint": {{"ts": 10}}}} or {{"watermark": {{"below": 60}}}}; got {str(body)[:80]!r}'
@@ -85,7 +98,7 @@ def fit_punctuation(punctuation: Punctuation, columns: pa.Schema) -> Punctuation
     Raises ``ValueError`` if an attribute is no column, or a key does not fit the column's type.
     """
     if isinstance(punctuation, Watermark):
-        return _soft(fit_punctuation(punctuation.of, columns))
+        return arriving(_soft(fit_punctuation(punctuation.of, columns)), punctuation.arrival)
     if not isinstance(punctuation, GroupWise):
         return punctuation
     keys = {}
@@ -100,12 +113,16 @@ def fit_punctuation(punctuation: Punctuation, columns: pa.Schema) -> Punctuation
             msg = f"a punctuation is for groups by {name!r}, which is {kind}; got {got}"
             raise ValueError(msg)
         keys[name] = values
-    return GroupWise(pa.RecordBatch.from_pydict(keys), punctuation.below)
+    return replace(punctuation, groups=pa.RecordBatch.from_pydict(keys))
 
 
 def _bound(value: Any) -> int:
+    return _integer("bound", value)
+
+
+def _integer(kind: str, value: Any) -> int:
     if type(value) is not int or not NEVER <= value <= FOREVER:
-        msg = f"the bound of a punctuation must be an integer of 64 bits; got {str(value)[:40]}"
+        msg = f"the {kind} of a punctuation must be an integer of 64 bits; got {str(value)[:40]}"
         raise ValueError(msg)
     return value
 

@@ -173,3 +173,24 @@ def test_mixed_feeds_give_one_answer_whatever_the_pace() -> None:
     assert one.emitted["sink"].tolist() == other.emitted["sink"].tolist()
     assert max(one.emitted["sink"]) == 99
     assert isinstance(graph.nodes["union"].operator, Union)
+
+
+def test_punctuation_with_an_arrival_comes_then() -> None:
+    feeds = {"a": [*timed(10), Linear(5, arrival=60), *timed(70)], "b": timed(20, 65)}
+    came = [("a", 10, 10), ("b", 20, 20), ("a", Linear(5), 60), ("b", 65, 65), ("a", 70, 70)]
+    assert read(feeds) == came
+    ticks = [now for source, _, now in read(feeds, ticks=25) if not source]
+    assert ticks == [25, 50]
+
+
+@pytest.mark.parametrize("rest", [timed(50), [Linear(7, arrival=50)]])
+def test_nothing_comes_before_the_arrival_of_punctuation(rest: list[Message]) -> None:
+    with pytest.raises(ContractError, match="feed 'a': arrivals must not go back"):
+        read({"a": [*timed(10), Linear(5, arrival=60), *rest]})
+
+
+@BOTH
+def test_results_come_with_the_punctuation_that_releases_them(on: Runner) -> None:
+    feed = [page_of([(1, 1)], [10]), Linear(5, arrival=60), page_of([(9, 2)], [70])]
+    outcome = replay(chain(Hold()), {"source": feed}, on=on)
+    assert next(iter(outcome.emitted.values())).tolist() == [60, 70]

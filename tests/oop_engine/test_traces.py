@@ -111,10 +111,14 @@ def test_promises_stay_where_they_were(tmp_path, format):
         Watermark(Linear(11)),
         Watermark(GroupWise.of({"key": pa.array(["a"])}, [12])),
         Page.of(schema, {"ts": at[2:], "key": [None], "day": [None]}, [9]),
+        Linear(10, arrival=12),
+        GroupWise(pa.record_batch({"key": ["a"]}), np.array([13]), arrival=14),
+        Watermark(GroupWise.of({"key": pa.array(["a"])}, [14]), arrival=-(2**63)),
         Linear(FOREVER),
     ]
     write_trace(path, schema, messages)
     trace = open_trace(path, schema, arrival="arrival")
+    assert [getattr(each, "arrival", None) for each in list(trace)[-4:]] == [12, 14, -(2**63), None]
     assert list(trace) == messages
     assert list(trace) == messages  # and again
 

@@ -21,6 +21,7 @@ from oop_engine.runners.changes import Changes
 from oop_engine.runners.door import admitted
 from oop_engine.runners.feeds.bad_rows import Refusals
 from oop_engine.runners.feeds.forms import Intake
+from oop_engine.runners.schedule import moment
 from oop_engine.spark.io.segments import SEGMENT_ROWS
 from oop_engine.system.knobs import knob
 from oop_engine.traces.trace import open_trace
@@ -219,6 +220,7 @@ def _parts(name: str, schema: Schema, feed: Any, refusals: Refusals) -> Iterator
     for turn, given in enumerate(intake.messages(feed)):
         message = given if isinstance(given, Change) else admitted(place, schema, given)
         if not isinstance(message, Page):
+            now = moment(name, given, now)
             yield _Part(now, turn, now, name, message)
             continue
         for start in range(0, len(message), _PART_ROWS):

@@ -123,7 +123,10 @@ class JsonWriter:
 
     def punctuation(self, punctuation: Punctuation) -> None:
         """Append a punctuation."""
-        line = json.dumps({"punctuation": _body(punctuation)}, ensure_ascii=False, default=str)
+        body = _body(punctuation)
+        if punctuation.arrival is not None:
+            body["arrival"] = punctuation.arrival
+        line = json.dumps({"punctuation": body}, ensure_ascii=False, default=str)
         self._sink.write(f"{line}\n".encode())
 
     def close(self) -> None:

@@ -5,12 +5,14 @@
 ["linear", below]
 ["group-wise", groups, below]    Arrow IPC stream of one batch; int64 little-endian
 ["joint", [[name, below], ...]]
+["arrival", arrival, frame]      around one of these three, or a watermark: the moment when it comes
 ["end", rows]                    last; without it the file was cut off
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -32,6 +34,8 @@ _MAX_PARTS = 1 << 16  # of a list: room for all is made when its length is read
 
 def frame_of(punctuation: Punctuation) -> list[Any]:
     """Return a punctuation as a frame."""
+    if punctuation.arrival is not None:
+        return ["arrival", punctuation.arrival, frame_of(replace(punctuation, arrival=None))]
     match punctuation:
         case Linear(below):
             return ["linear", below]
