@@ -37,7 +37,7 @@ def test_a_service_logs_its_start_and_its_progress(tmp_path: Path, caplog: pytes
             await asyncio.sleep(0.001)
 
     options: dict[str, Any] = {"checkpoint": tmp_path, "progress_every_s": 0.02, "every_s": 99}
-    run_async(serve(counts(), {"in": Replayed(feed)}, {"out": Gathered()}, **options))
+    run_async(serve(counts(), {"in": Replayed(feed)}, {"out": Gathered()}, signals=True, **options))
     lines = [record.getMessage() for record in caplog.records]
     start = "graph 'g': reads in (Replayed); writes out (Gathered); "
     assert start + f"a checkpoint every 99 s in {tmp_path}; Ctrl-C stops" in lines
