@@ -20,6 +20,7 @@ from oop_engine.query.graph_of import Built, built
 from oop_engine.query.step import StepOutput, steps_of
 from oop_engine.runners.dispatch import Result
 from oop_engine.runners.feeds.bad_rows import BadRows
+from oop_engine.runners.outcome import Outcome
 from oop_engine.runners.replay import arun
 from oop_engine.service.serve import serve
 from oop_engine.service.served import Served
@@ -169,7 +170,8 @@ def _finished(outcome: Any, finish: Finish) -> Any:
         if finish.needs_all:
             at = finish.rows(table)
             shown = shown.take(at)
-            for figures in (outcome.emitted, outcome.waited_s):
-                figures[name] = figures[name][at]
+            if isinstance(outcome, Outcome):
+                outcome.emitted[name] = outcome.emitted[name][at]
+                outcome.waited_s[name] = outcome.waited_s[name][at]
         outcome.results[name] = shown
     return outcome

@@ -24,7 +24,7 @@ from oop_engine.system.close_names import did_you_mean
 from oop_engine.system.shown import shown
 from oop_engine.traces.table_writing import write_table
 
-__all__ = ["BySink", "Collector", "Outcome", "in_a_table"]
+__all__ = ["BySink", "Collector", "OnlyTable", "Outcome", "in_a_table"]
 
 T = TypeVar("T", bound=np.generic)
 V = TypeVar("V")
@@ -47,8 +47,37 @@ class BySink(dict[str, V]):
         raise UnknownNameError(f"{msg}: {hint}" if hint else msg)
 
 
+class OnlyTable:
+    """The results of one sink, wherever the graph ran: as a table, data frames or a file."""
+
+    results: dict[str, pa.Table]
+
+    @property
+    def table(self) -> pa.Table:
+        """The results of the only sink; raises ``UsageError`` if there are several, or results are not kept."""
+        if len(self.results) != 1:
+            there = f"there are the sinks {', '.join(self.results)}: take results[name]"
+            msg = f"table: {there if self.results else 'results are not kept: they went to the sinks as they came'}"
+            raise UsageError(msg)
+        return next(iter(self.results.values()))
+
+    def to_pandas(self) -> Any:
+        """Return ``table`` as a data frame of pandas."""
+        return self.table.to_pandas()
+
+    def to_polars(self) -> Any:
+        """Return ``table`` as a data frame of Polars, which must be installed."""
+        import polars
+
+        return polars.from_arrow(self.table)
+
+    def write(self, path: str | Path) -> int:
+        """Write ``table`` into a file in the format of its suffix; return the rows.  Raises ``TraceError``."""
+        return write_table(path, self.table)
+
+
 @dataclass(repr=False)
-class Outcome:
+class Outcome(OnlyTable):
     """The results and figures of a run; printed, a table of its sinks.
 
     ``results``: a table a sink, rows in the order they came.  ``emitted``: for each row the
@@ -77,28 +106,6 @@ class Outcome:
     def __repr__(self) -> str:
         """Return a table of the sinks, with late and refused rows and the seconds."""
         return in_a_table("Outcome", self.results, self.tuples, self.wall_s, self.late, self.refused)
-
-    @property
-    def table(self) -> pa.Table:
-        """The results of the only sink; raises ``UsageError`` if there are several."""
-        if len(self.results) != 1:
-            msg = f"table: there are the sinks {', '.join(self.results)}: take results[name]"
-            raise UsageError(msg)
-        return next(iter(self.results.values()))
-
-    def to_pandas(self) -> Any:
-        """Return ``table`` as a data frame of pandas."""
-        return self.table.to_pandas()
-
-    def write(self, path: str | Path) -> int:
-        """Write ``table`` into a file in the format of its suffix; return the rows.  Raises ``TraceError``."""
-        return write_table(path, self.table)
-
-    def to_polars(self) -> Any:
-        """Return ``table`` as a data frame of Polars, which must be installed."""
-        import polars
-
-        return polars.from_arrow(self.table)
 
     @property
     def late(self) -> LateTuples:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from oop_engine.core.change import Change
 from oop_engine.core.graphs.statistics import LateTuples, Statistics
-from oop_engine.runners.outcome import in_a_table
+from oop_engine.runners.outcome import OnlyTable, in_a_table
 from oop_engine.spark.plan.balance import Move
 from oop_engine.spark.plan.pieces import Cut
 
@@ -49,7 +49,7 @@ class ShardDone:
 
 
 @dataclass(repr=False)
-class SparkOutcome:
+class SparkOutcome(OnlyTable):
     """The outcome of a run on Spark.
 
     ``results``: a table for each sink of the graph if they were kept in ``Memory``, else empty.

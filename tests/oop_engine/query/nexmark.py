@@ -1,4 +1,7 @@
-"""Nexmark's queries in SQL; q6 is of the cheapest bid, and q101 to q106 are those of RisingWave's suite."""
+"""Nexmark's queries in SQL; q6 is of the cheapest bid, and q101 to q106 are those of RisingWave's suite.
+
+Where the text leaves a tie open, the time or the number of the auction decides.
+"""
 
 from __future__ import annotations
 
@@ -93,8 +96,8 @@ QUERIES = {
         (PARTITION BY bidder, auction ORDER BY date_time DESC, extra) AS r FROM bid) WHERE r <= 1
     """,
     "q19": """
-        SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY auction ORDER BY price DESC) AS r FROM bid)
-        WHERE r <= 10
+        SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY auction ORDER BY price DESC, date_time) AS r
+        FROM bid) WHERE r <= 10
     """,
     "q20": """
         SELECT b.auction, b.bidder, b.price, b.channel, b.url, b.date_time, b.extra, a.item_name,
@@ -131,7 +134,7 @@ QUERIES = {
     """,
     "q105": """
         SELECT a.id, a.item_name, count(b.auction) AS n FROM auction a JOIN bid b ON a.id = b.auction GROUP
-        BY a.id, a.item_name ORDER BY n DESC LIMIT 1000
+        BY a.id, a.item_name ORDER BY n DESC, a.id LIMIT 1000
     """,
     "q106": """
         SELECT min(final) FROM (SELECT a.id, max(b.price) AS final FROM auction a JOIN bid b ON a.id =
