@@ -7,6 +7,7 @@ import datetime as dt
 import decimal
 import math
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import duckdb
@@ -14,7 +15,7 @@ import pyarrow as pa
 
 from oop_engine import DataStream, scan
 
-__all__ = ["answers", "logs", "same_rows", "streams"]
+__all__ = ["answers", "connected", "logs", "same_rows", "streams"]
 
 START = dt.datetime(2026, 1, 1)
 
@@ -49,14 +50,21 @@ def streams(tables: dict[str, pa.Table], disorder: str | None = "10 min") -> dic
 
 def answers(text: str, tables: dict[str, pa.Table]) -> list[tuple[Any, ...]]:
     """Return the rows of DuckDB."""
+    with connected(tables) as connection:
+        found: list[tuple[Any, ...]] = connection.execute(text).fetchall()
+    return found
+
+
+@contextlib.contextmanager
+def connected(tables: dict[str, pa.Table]) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A DuckDB that has the tables, in UTC."""
     with duckdb.connect() as connection:
         connection.execute("SET timezone = 'UTC'")
         with contextlib.suppress(duckdb.Error):  # a setting of later versions; earlier ones give null
             connection.execute("SET error_on_division_by_zero = false")
         for name, table in tables.items():
             connection.register(name, table)
-        found: list[tuple[Any, ...]] = connection.execute(text).fetchall()
-    return found
+        yield connection
 
 
 def same_rows(ours: pa.Table, theirs: list[tuple[Any, ...]]) -> bool:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine import scan, sql
-from tests.oop_engine.query.duck import answers, same_rows
+from tests.oop_engine.query.duck import answers, connected, same_rows
 from tests.oop_engine.query.nexmark import QUERIES
 
 __all__ = ["events", "of_duckdb", "shuffled"]
@@ -142,9 +142,11 @@ def compared(name: str, tables: dict[str, pa.Table], seconds: float = 5) -> tupl
     begun = time.perf_counter()
     ours = sql(QUERIES[name], **given).run().table
     took = time.perf_counter() - begun
-    begun = time.perf_counter()
-    theirs = answers(of_duckdb(name), tables)
-    return same_rows(ours, theirs), took, time.perf_counter() - begun
+    with connected(tables) as connection:
+        begun = time.perf_counter()
+        connection.sql(of_duckdb(name)).to_arrow_table()
+        theirs = time.perf_counter() - begun
+    return same_rows(ours, answers(of_duckdb(name), tables)), took, theirs
 
 
 if __name__ == "__main__":
