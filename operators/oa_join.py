@@ -41,6 +41,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from oop_engine.core.arguments import checked_arguments
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import GraphError
 from oop_engine.core.groups.zeros import with_unsigned_zeros, zeros_in_keys
 from oop_engine.core.operator import Emission, Operator, State
@@ -133,6 +134,7 @@ class OAJoin(Operator):
     ) -> None:
         if punctuation not in _KINDS:
             msg = f"OAJoin: punctuation must be one of {', '.join(_KINDS)}; got {punctuation!r}"
+            msg += did_you_mean(punctuation, _KINDS)
             raise GraphError(msg)
         self.terms = JoinTerms(
             "OAJoin", key_columns(keys, self.inputs, "OAJoin"), band, residual, suffix, kind

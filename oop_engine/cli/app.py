@@ -105,7 +105,7 @@ class App(click.Group):
         except KeyboardInterrupt:
             raise click.Abort from None
         except EOFError as error:
-            msg = "an end of file that nobody expected"
+            msg = "an unexpected end of file"
             raise RuntimeError(msg) from error
         finally:
             forget()
@@ -228,7 +228,7 @@ def _exit_code(run: Callable[[], Any]) -> int:
 
 @contextmanager
 def _compiling() -> Iterator[None]:
-    """Tell of kernels that are compiled meanwhile."""
+    """Report kernels that are compiled meanwhile."""
     from oop_engine.system.stopwatch import COMPILED
 
     COMPILED.on_first = lambda: print(
@@ -240,9 +240,7 @@ def _compiling() -> Iterator[None]:
     finally:
         if more := COMPILED.kernels - kernels:
             compiled = f"{more} kernel{'s' if more > 1 else ''} in {COMPILED.wall_s - wall_s:.1f} s"
-            print(
-                f"compiled {compiled}, which no figure contains; from now on they are loaded", file=sys.stderr
-            )
+            print(f"compiled {compiled} (once per machine; not included in the timings)", file=sys.stderr)
 
 
 def _fail(message: str, code: int) -> int:

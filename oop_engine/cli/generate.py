@@ -10,6 +10,7 @@ import click
 
 from oop_engine.cli.options import check_output, json_option
 from oop_engine.cli.output import ProgressLine, print_json, watching
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import UsageError
 from oop_engine.system.shown import shown
 
@@ -99,7 +100,7 @@ def _unit_must_be_of_time(unit: str) -> None:
     from oop_engine.core.units import TIME_UNITS
 
     if unit not in TIME_UNITS:
-        msg = f"--unit must be one of {', '.join(TIME_UNITS)}; got {unit!r}"
+        msg = f"--unit must be one of {', '.join(TIME_UNITS)}; got {unit!r}{did_you_mean(unit, TIME_UNITS)}"
         raise UsageError(msg)
 
 
@@ -116,7 +117,8 @@ def _links(links: str, lulls: tuple[str, ...]) -> tuple[Link, ...]:
         lull = tuple(silent.pop(name, ()))
         found.append(Link(name, _rate(rate, text), _in_units(skew[0]) if skew else 0, lull))
     if silent:
-        msg = f"--lull: there is no link {next(iter(silent))!r}; there are {', '.join(link.name for link in found)}"
+        name, names = next(iter(silent)), [link.name for link in found]
+        msg = f"--lull: there is no link {name!r}; there are {', '.join(names)}{did_you_mean(name, names)}"
         raise UsageError(msg)
     return tuple(found)
 

@@ -58,7 +58,7 @@ _OPTIONS = [
     ),
     click.option(
         "--checkpoint", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER",
-        help="Spark: keep where the query is; the same command goes on there.",
+        help="Spark: write checkpoints here; the same command resumes from the last one.",
     ),
     click.option("--groups", type=click.IntRange(min=1), metavar="N", help="Spark: key groups a stage."),
     click.option(
@@ -278,7 +278,7 @@ class OnSpark:
 
         how = BATCH if batch else STREAMING
         if self.checkpoint is not None and (self.checkpoint / QUERY).exists():
-            tell(f"{how}: goes on where it was; results are those that follow")
+            tell(f"{how}: resumes from its checkpoint; results are those since then")
         else:
             tell(f"{how}: the trace is written in segments, then they are run")
         began = time.perf_counter()

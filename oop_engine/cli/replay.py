@@ -213,7 +213,8 @@ def _show(variant: Variant, outcome: Outcome, rows: int, output: Path | None) ->
         console.print(advised(outcome.late), markup=False)
     if outcome.behind.total:
         console.print(
-            f"{outcome.behind}: somebody before it announces too much; --check finds it", markup=False
+            f"{outcome.behind}: an operator upstream emits bounds that are too large; --check finds it",
+            markup=False,
         )
     if output is not None:
         console.print(f"results: {output}", markup=False)

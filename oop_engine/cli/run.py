@@ -59,7 +59,7 @@ __all__ = ["run"]
     "--checkpoint",
     type=click.Path(file_okay=False),
     metavar="DIR",
-    help="Keep the state here, and go on from it; also s3://BUCKET/FOLDER.",
+    help="Write checkpoints here, and restore the last one at the start; also s3://BUCKET/FOLDER.",
 )
 @click.option(
     "--every",
@@ -96,7 +96,7 @@ __all__ = ["run"]
 @click.option(
     "--after-drain",
     is_flag=True,
-    help="Go on behind a drain from the same positions, with operators that begin empty.",
+    help="After --drain: resume from the same positions, with empty operators.",
 )
 def run(
     graph: Path,
@@ -267,7 +267,7 @@ def _summary(served: Served, checkpoint: str | None) -> str:
 
 @contextmanager
 def _state_is_safe(checkpoint: str | None) -> Iterator[None]:
-    """Print, at a second Ctrl-C, where the next start goes on."""
+    """Print, at a second Ctrl-C, where the next start resumes."""
     from oop_engine.system.addresses import printable
 
     try:
@@ -276,7 +276,7 @@ def _state_is_safe(checkpoint: str | None) -> Iterator[None]:
         words = (
             "there is no --checkpoint, so windows that were not complete are lost"
             if checkpoint is None
-            else f"the state is safe: the next start goes on from the last checkpoint in {printable(checkpoint)}"
+            else f"the state is safe: the next start restores the last checkpoint in {printable(checkpoint)}"
         )
         print(f"ended at once; {words}", file=sys.stderr)
         raise

@@ -33,6 +33,7 @@ from oop_engine.connectors.sources.redis_stream import RedisStream
 from oop_engine.connectors.sources.server_events import ServerEvents
 from oop_engine.connectors.sources.tcp_lines import TcpLines
 from oop_engine.connectors.sources.web_socket import WebSocket
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import UsageError
 from oop_engine.core.groups.in_python import as_json
 from oop_engine.core.page import Page
@@ -124,7 +125,7 @@ def _parts(
     kind, _, rest = text.partition(":")
     address, _, query = rest.partition("?")
     if kind not in kinds:
-        there = f"use one of {', '.join(kinds)}, as in {next(iter(kinds))}:path"
+        there = f"use one of {', '.join(kinds)}, as in {next(iter(kinds))}:path{did_you_mean(kind, kinds)}"
         msg = f"{noun} {printable(text)!r}: there is no kind {kind!r}: {there}"
         raise UsageError(msg)
     if not address and kind in {"tail", "folder", "delta", "file", *FORMATS}:
@@ -136,6 +137,7 @@ def _parts(
 def _only(text: str, options: dict[str, str], *known: str) -> None:
     if unknown := options.keys() - {*known}:
         msg = f"{text}: unknown option {min(unknown)!r}; there are {', '.join(known) or 'none'}"
+        msg += did_you_mean(min(unknown), known)
         raise UsageError(msg)
 
 

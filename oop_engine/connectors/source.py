@@ -31,7 +31,7 @@ where the source knows more than its last position, ``place``, a value of JSON t
 
 
 BEGIN_AGAIN = (
-    "go on with --from earliest, latest or a position (start_from=), or with another folder of checkpoints"
+    "resume with --from earliest, latest or a position (start_from=), or from another folder of checkpoints"
 )
 """The way out of a position that its server does not have any more."""
 

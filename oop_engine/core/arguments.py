@@ -10,7 +10,6 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from difflib import get_close_matches
 from enum import Enum
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -18,9 +17,10 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 import numpy as np
 from pyarrow.compute import Expression
 
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import GraphError
 
-__all__ = ["checked_arguments", "did_you_mean"]
+__all__ = ["checked_arguments"]
 
 T = TypeVar("T")
 Check = Callable[[str, str, Any], Any]
@@ -77,20 +77,6 @@ def checked_arguments(cls: type[T]) -> type[T]:
 
     cls.__init__ = __init__  # type: ignore[method-assign]
     return cls
-
-
-def did_you_mean(given: object, known: Iterable[str]) -> str:
-    """Return the name that was meant, as the end of a message, or nothing.
-
-    >>> did_you_mean("colum", ["column", "at"])
-    '; did you mean column?'
-    >>> did_you_mean("zzz", ["column"])
-    ''
-    """
-    names = list(known)
-    by_small = {name.lower(): name for name in reversed(names)}
-    close = get_close_matches(str(given).lower(), list(by_small), 1, 0.6)
-    return f"; did you mean {by_small[close[0]]}?" if close else ""
 
 
 def _misfit(init: Any, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> str | None:
@@ -236,7 +222,8 @@ def _member(kind: type[Enum], name: str, parameter: str, value: Any) -> Any:
         return value
     members = [f"{kind.__name__}.{one.name}" for one in kind]
     fits = [one for one in kind if str(value).lower() in (str(one.value).lower(), one.name.lower())]
-    way_out = f": write {parameter}={kind.__name__}.{fits[0].name}" if fits else ""
+    close = did_you_mean(str(value).rpartition(".")[2], [one.name for one in kind])
+    way_out = f": write {parameter}={kind.__name__}.{fits[0].name}" if fits else close
     raise _refuse(name, parameter, f"one of {', '.join(members)}", value, way_out)
 
 

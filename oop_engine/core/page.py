@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import ContractError
 from oop_engine.core.graphs.html import table_html
 from oop_engine.core.groups.in_python import rows_of
@@ -105,6 +106,7 @@ class Page:
         for name, kind, nullable, place in schema.columns:
             if name not in columns:
                 msg = f"page: there must be a column {name!r}; got {', '.join(map(str, columns)) or 'none'}"
+                msg += did_you_mean(name, columns)
                 raise ContractError(msg)
             arrays.append(column := column_of(columns[name], kind, place))
             if not nullable and column.null_count:
@@ -293,6 +295,7 @@ def pages(schema: Schema, data: Any, *, arrival: str | None = None, rows: int = 
     for columns in columns_of(data, names, (schema.progressing, schema.unit), "page"):
         if arrival is not None and arrival not in columns:
             msg = f"page: there must be a column {arrival!r} of arrivals; got {', '.join(map(str, columns))}"
+            msg += did_you_mean(arrival, columns)
             raise ContractError(msg)
         for start in range(0, len(next(iter(columns.values()), ())), rows):
             some = {name: part(columns[name], start, start + rows) for name in names if name in columns}

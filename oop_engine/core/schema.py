@@ -14,7 +14,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from oop_engine.core.arguments import did_you_mean
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import ContractError, GraphError, UnitError
 from oop_engine.core.graphs.html import table_html
 from oop_engine.core.late.packing import Packing
@@ -82,7 +82,11 @@ class Schema:
 
     def _checked_change(self, change: str | None) -> str | None:
         if change is not None and (change not in self.names or self.type_of(change) != pa.int8()):
-            got = self.type_of(change) if change in self.names else f"no column {change!r}"
+            got = (
+                self.type_of(change)
+                if change in self.names
+                else f"no column {change!r}{did_you_mean(change, self.names)}"
+            )
             msg = f"schema: change must be a column of int8, +1 and -1; got {got}"
             raise GraphError(msg)
         return change

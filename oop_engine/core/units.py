@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import UnitError
 from oop_engine.core.values.length_texts import FORMS, PER_SECOND, has_word, parsed
 
@@ -98,6 +99,7 @@ def _timed(seconds: Fraction, unit: str, length: Any, place: str) -> int:
         way_out = "give a plain integer"
         if unit != "rows":
             way_out += f"; where {unit!r} are times, the schema's unit must be one of {', '.join(TIME_UNITS)}"
+            way_out += did_you_mean(unit, TIME_UNITS)
         msg = f"{place} must be in {unit!r}; got {length!r}: {way_out}"
         raise UnitError(msg)
     return _whole(seconds * TIME_UNITS[unit], unit, length, place)

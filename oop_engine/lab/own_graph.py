@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from oop_engine.core.close_names import renamed
 from oop_engine.core.errors import GraphError, UsageError
 from oop_engine.core.graphs.graph import Graph, Plan, Stream
 from oop_engine.core.operator import Message
@@ -109,6 +110,7 @@ def _kept(plan: Plan, feeds: Mapping[str, Any]) -> dict[str, Any]:
     names = [node.name for node in plan.of_kind("source")]
     if lacking := [name for name in names if name not in feeds]:
         msg = f"graph {plan.name!r} has the sources {', '.join(names)}; got no feed for {', '.join(lacking)}"
+        msg += renamed(feeds, names)
         raise UsageError(msg)
     return {name: list(feed) if isinstance(feed := feeds[name], Iterator) else feed for name in names}
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
+from oop_engine.core.close_names import renamed
 from oop_engine.core.errors import EngineError, UsageError
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.schema import Schema
@@ -52,5 +53,6 @@ def build(made: Build, path: Path, schemas: Mapping[str, Schema], policies: Mapp
     names = [node.name for node in graph.plan().of_kind("source")]
     if set(names) != set(schemas):
         msg = f"{path}: the graph has the sources {', '.join(names)}; the events have {', '.join(schemas)}"
+        msg += renamed(names, schemas)
         raise UsageError(msg)
     return graph

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import TraceError, UsageError
 from oop_engine.core.values.kinds import converts
 from oop_engine.pipeline.declaration import Column, Declaration
@@ -102,7 +103,7 @@ def layouts(declaration: Declaration, inputs: Iterable[Input]) -> list[FileLayou
         names, types = _columns(declaration, file.path)
         for name, column in declaration.columns.items():
             if name not in names:
-                msg = f"{file.path}: no column {name!r}; there are {', '.join(names)}"
+                msg = f"{file.path}: no column {name!r}; there are {', '.join(names)}{did_you_mean(name, names)}"
                 raise TraceError(msg)
             _check_type(file.path, name, column, types[names.index(name)])
         together.setdefault((names, types), []).append(file)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import oop_engine.operators.policies.policies  # noqa: F401  (policies are known once they are imported)
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import EngineError, UsageError
 from oop_engine.core.schema import Schema
 from oop_engine.operators.policies.running_bound import POLICIES, Policy
@@ -86,7 +87,8 @@ def _value(node: ast.expr) -> Any:
     if not isinstance(node, ast.Call):
         return ast.literal_eval(node)
     if not isinstance(node.func, ast.Name) or node.func.id not in POLICIES:
-        msg = f"there are {', '.join(sorted(POLICIES))}"
+        name = node.func.id if isinstance(node.func, ast.Name) else ast.unparse(node.func)
+        msg = f"there are {', '.join(sorted(POLICIES))}{did_you_mean(name, POLICIES)}"
         raise ValueError(msg)
     named = {word.arg: _value(word.value) for word in node.keywords if word.arg}
     return POLICIES[node.func.id](*map(_value, node.args), **named)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from oop_engine.core.arguments import did_you_mean
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import UsageError
 from oop_engine.core.units import Length
 from oop_engine.operators.edge.punctuate import Punctuate

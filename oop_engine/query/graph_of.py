@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from oop_engine.core.arguments import did_you_mean
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.fingerprint import fingerprint
 from oop_engine.core.graphs.graph import Graph

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeAlias
 
 import pyarrow as pa
 
-from oop_engine.core.arguments import did_you_mean
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import GraphError, UsageError
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from oop_engine.core.arguments import did_you_mean
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import GraphError, UsageError
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length

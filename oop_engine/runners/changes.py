@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from oop_engine.core.change import Change, Reached
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import ContractError, UsageError
 from oop_engine.core.graphs.graph import Plan, Stream
 from oop_engine.core.graphs.leading import leading_to_changing
@@ -73,7 +74,9 @@ class Changes:
         """Return a change with the name of its operator.  Raises ``UsageError`` if there is no such operator."""
         name = change.operator or self._only()
         if name not in self._now:
-            self._refuse(f"has no operator {name!r} that changes while it runs")
+            self._refuse(
+                f"has no operator {name!r} that changes while it runs", did_you_mean(name, self._now)
+            )
         return replace(change, operator=name)
 
     def note(self, source: str, message: Message) -> None:
@@ -107,9 +110,9 @@ class Changes:
             self._refuse("must have one operator that changes while it runs, or the change must name it")
         return next(iter(self._now))
 
-    def _refuse(self, reason: str) -> None:
+    def _refuse(self, reason: str, hint: str = "") -> None:
         there = f"there are {', '.join(map(repr, self._now))}" if self._now else "there is none"
-        msg = f"graph {self._plan.name!r} {reason}; {there}: make the operator with changing=True"
+        msg = f"graph {self._plan.name!r} {reason}; {there}{hint}: make the operator with changing=True"
         raise UsageError(msg)
 
     def save(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from reprlib import repr as _shortened
 from typing import NamedTuple, Protocol
 
 from oop_engine.core.change import Change
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import ContractError, UsageError
 from oop_engine.core.fitted import fitted
 from oop_engine.core.graphs.contract import EdgeContract
@@ -218,7 +219,9 @@ def not_open(graph: str, source: str, sources: Collection[str]) -> UsageError:
     """Return the error of who speaks as a source that has ended, or is none of ``sources``."""
     if source in sources:
         return UsageError(f"graph {graph!r}: source {source!r} has ended; nothing can follow")
-    return UsageError(f"graph {graph!r} has no source {source!r}; it has {', '.join(sources)}")
+    return UsageError(
+        f"graph {graph!r} has no source {source!r}; it has {', '.join(sources)}{did_you_mean(source, sources)}"
+    )
 
 
 def _short(value: object) -> str:

@@ -143,7 +143,7 @@ class CheckpointFolder:
             return self._manifests[entry.manifest]
         data = self._read(entry.manifest)
         if _digest(data) != entry.sha256:
-            msg = f"{place}: is damaged: put it back as it was, or begin anew with an empty folder"
+            msg = f"{place}: is damaged: restore the file, or start with an empty folder"
             raise SnapshotError(msg)
         return self._manifests.setdefault(entry.manifest, read_manifest(place, data))
 
@@ -153,7 +153,7 @@ class CheckpointFolder:
         for name, state in manifest.states.items():
             found[name] = self._read(state.file)
             if _digest(found[name]) != state.sha256:
-                msg = f"{self.place}/{state.file}: the state of {name!r} is damaged: put it back as it was"
+                msg = f"{self.place}/{state.file}: the state of {name!r} is damaged: restore the file"
                 raise SnapshotError(msg)
         return found
 
@@ -229,8 +229,8 @@ class CheckpointFolder:
         """Raise ``SnapshotError`` if the last entry is damaged: its epoch may have been committed."""
         if entries and entries[max(entries)] is None:
             msg = (
-                f"{self.place}/epochs/{max(entries):07d}.json: is damaged: put it back as it was, or remove it to go "
-                "on from the entry before; results of its epoch may come twice then"
+                f"{self.place}/epochs/{max(entries):07d}.json: is damaged: restore the file, or remove it to "
+                "resume from the previous entry; results of its epoch may then come twice"
             )
             raise SnapshotError(msg)
 
@@ -280,7 +280,7 @@ class CheckpointFolder:
         except FileNotFoundError as error:
             if self._last is not None and self._overtaken(self._last.number):
                 raise self._gone() from error
-            msg = f"{self.place}/{file}: is missing, and the checkpoint needs it: put it back, or begin anew"
+            msg = f"{self.place}/{file}: is missing: restore it, or start with an empty folder"
             raise SnapshotError(msg) from error
 
     def _files(self) -> list[str]:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import SnapshotError, UsageError
 from oop_engine.core.graphs.fingerprint import difference
 from oop_engine.service.why import kept_by
@@ -82,14 +83,14 @@ def read_manifest(place: str, data: bytes) -> CheckpointManifest:
     try:
         found = json.loads(data)
     except ValueError as error:
-        msg = f"{place}: cannot be read ({error}): put it back as it was, or begin anew with an empty folder"
+        msg = f"{place}: cannot be read ({error}): restore the file, or start with an empty folder"
         raise SnapshotError(msg) from error
     if isinstance(found, dict) and found.get("format", FORMAT) != FORMAT:
         msg = f"{place}: is of format {found['format']}, this program writes {FORMAT}: use the version that wrote it"
         raise SnapshotError(msg)
     sound = isinstance(found, dict) and found.keys() == _SHAPES.keys()
     if not sound or any(not isinstance(found[name], kind) for name, kind in _SHAPES.items()):
-        msg = f"{place}: is no manifest of a checkpoint: put it back as it was, or begin anew with an empty folder"
+        msg = f"{place}: is not the manifest of a checkpoint: restore the file, or start with an empty folder"
         raise SnapshotError(msg)
     if any(not isinstance(state, dict) or state.keys() != _STATE for state in found["states"].values()):
         msg = f"{place}: names a state in a way that is not known: use the version that wrote it"
@@ -101,8 +102,8 @@ def read_manifest(place: str, data: bytes) -> CheckpointManifest:
 def check_names(place: str, nodes: Collection[str], without_state_of: Collection[str]) -> None:
     """Raise ``UsageError`` unless the operators that begin anew are among ``nodes``."""
     if unknown := set(without_state_of) - {*nodes}:
-        there = ", ".join(dict.fromkeys(nodes))
-        msg = f"{place}: there is no node {min(unknown)!r} to begin anew; there are {there}"
+        there, hint = ", ".join(dict.fromkeys(nodes)), did_you_mean(min(unknown), nodes)
+        msg = f"{place}: there is no node {min(unknown)!r} to restart without its state; there are {there}{hint}"
         raise UsageError(msg)
 
 
@@ -124,12 +125,12 @@ def check_graph(
     """
     check_names(place, [*nodes, *manifest.nodes], without_state_of)
     if graph != manifest.graph:
-        msg = f"{place}: is of graph {manifest.graph!r}; got {graph!r}: give it a folder of its own"
+        msg = f"{place}: was written by graph {manifest.graph!r}; got {graph!r}: give this graph a folder of its own"
         raise UsageError(msg)
     if manifest.over and not after_drain:
         msg = (
-            f"{place}: its streams have ended, and all results are out: go on from the same positions, with operators "
-            "that begin empty, by --after-drain (after_drain=True), or give another folder to begin anew"
+            f"{place}: its streams have ended, and all results are written: resume from the same positions, with empty "
+            "operators, by --after-drain (after_drain=True), or start with another folder"
         )
         raise UsageError(msg)
     if after_drain and not manifest.over:
@@ -143,7 +144,7 @@ def check_graph(
             why = "a newer one" if was_version > readable[-1] else "from which there is no migration"
             msg = (
                 f"{place}: the state of {name!r} is of version {was_version}, {why}; this program's is {readable[-1]}: "
-                f"use the version that wrote it, or begin this node anew with --without-state-of {name} "
+                f"use the version that wrote it, or restart this node without its state: --without-state-of {name} "
                 f"(without_state_of), {discards(manifest, [name])}"
             )
             raise UsageError(msg)
@@ -158,8 +159,8 @@ def check_graph(
         these = "this node" if len(changed) == 1 else "these nodes"
         options = " ".join(f"--without-state-of {name}" for name in changed)
         msg = (
-            f"{place}: the graph has changed: {'; '.join(changed.values())}: run the previous graph, or begin {these} "
-            f"anew with {options} (without_state_of), {discards(manifest, changed)}"
+            f"{place}: the graph has changed: {'; '.join(changed.values())}: run the previous graph, or restart "
+            f"{these} without their state: {options} (without_state_of), {discards(manifest, changed)}"
         )
         raise UsageError(msg)
 

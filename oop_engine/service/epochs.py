@@ -106,7 +106,7 @@ def foreign(
     if states:
         return (
             f"checkpoint {place}: has the states of a checkpoint ({min(states)}), and none of the log in epochs/ that "
-            "names the last one: put the folder back as a whole, or give an empty folder to begin anew"
+            "names the last one: restore the whole folder, or start from an empty one"
         )
     others = [name for name in names if name[0] != "." and name not in _OURS]
     if not others:

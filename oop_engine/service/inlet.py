@@ -19,6 +19,7 @@ import numpy as np
 from oop_engine.connectors.link import ServerLink, read_on
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.connectors.sources.generated import Generated, is_feed
+from oop_engine.core.close_names import renamed
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.graph import Plan, Stream
 from oop_engine.core.operator import Message
@@ -200,7 +201,7 @@ def inlets_of(
     names = [node.name for node in plan.of_kind("source")]
     if {*names} != {*sources}:
         got = ", ".join(sources) or "none"
-        msg = f"graph {plan.name!r}: has the sources {', '.join(names)}; got {got}"
+        msg = f"graph {plan.name!r}: has the sources {', '.join(names)}; got {got}{renamed(sources, names)}"
         raise UsageError(msg)
     return {name: Inlet(name, sources[name], plan.schema(Stream(name)), dead, local, took) for name in names}
 

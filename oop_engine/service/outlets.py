@@ -12,6 +12,7 @@ from zlib import crc32
 from oop_engine.connectors.link import ServerLink, UnreachableError, again
 from oop_engine.connectors.sink import LiveSink, Prepared
 from oop_engine.connectors.sinks.callback import Callback
+from oop_engine.core.close_names import renamed
 from oop_engine.core.errors import SetupError, UsageError
 from oop_engine.core.graphs.graph import Plan
 from oop_engine.core.page import Page
@@ -39,6 +40,7 @@ class Outlets:
         names = [node.name for node in plan.of_kind("sink")]
         if {*names} != {*sinks}:
             msg = f"graph {plan.name!r}: has the sinks {', '.join(names)}; got {', '.join(sinks) or 'none'}"
+            msg += renamed(sinks, names)
             raise UsageError(msg)
         self._sinks = {name: _sink(plan.name, name, sinks[name]) for name in names}
         self._schemas: dict[str, Schema] = {
@@ -144,7 +146,7 @@ def _told(name: str, sink: LiveSink) -> Iterator[None]:
         yield
     except sink.failures as error:
         reason = " ".join(str(error).split()) or type(error).__name__
-        msg = f"{_words(name)}: {reason}: mend that, and start the service again: it goes on from its checkpoint"
+        msg = f"{_words(name)}: {reason}: fix that, and restart the service: it restores its checkpoint"
         raise SetupError(msg) from error
 
 

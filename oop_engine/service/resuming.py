@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.fingerprint import described
 from oop_engine.core.graphs.graph import Plan
@@ -103,7 +104,9 @@ def restore(
 def log_changes(place: str, manifest: CheckpointManifest, plan: Plan, without: Collection[str]) -> None:
     """Log which nodes begin empty, and the state that is discarded."""
     if manifest.over:
-        _LOG.warning("%s: goes on behind its drain: operators begin empty, sources where they were", place)
+        _LOG.warning(
+            "%s: resumes after its drain: operators are empty, sources continue at their positions", place
+        )
         return
     if given := [name for name in manifest.nodes if name in without]:
         _LOG.warning("%s: without the state of %s, %s", place, ", ".join(given), discards(manifest, given))
@@ -111,9 +114,7 @@ def log_changes(place: str, manifest: CheckpointManifest, plan: Plan, without: C
     if names := [repr(node.name) for node in added if node.kind == "source"]:
         _LOG.warning("%s: new sources, read from their beginning: %s", place, ", ".join(names))
     if names := [repr(node.name) for node in added if node.kind != "source"]:
-        words = (
-            "%s: new nodes, which begin empty: %s; their first windows lack the rows before this checkpoint"
-        )
+        words = "%s: new nodes without state: %s; their first windows lack the rows before this checkpoint"
         _LOG.warning(words, place, ", ".join(names))
 
 
@@ -121,6 +122,7 @@ def check_start(start_from: Mapping[str, Any], inlets: Mapping[str, Inlet]) -> N
     """Raise ``UsageError`` unless ``start_from`` has names of sources, and values of JSON."""
     if unknown := [name for name in start_from if name not in inlets]:
         msg = f"start_from: the graph has the sources {', '.join(inlets)}; got {unknown[0]!r}"
+        msg += did_you_mean(unknown[0], inlets)
         raise UsageError(msg)
     for name, where in start_from.items():
         try:

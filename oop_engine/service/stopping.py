@@ -94,10 +94,10 @@ _SHARED: WeakKeyDictionary[asyncio.AbstractEventLoop, _Signals] = WeakKeyDiction
 
 def _words(checkpoint: str | None) -> str:
     if checkpoint is None:
-        return "stopping: results that are complete are written (a second signal ends at once, and they are lost)"
+        return "stopping: writing complete results (a second signal ends at once, and loses them)"
     return (
-        f"stopping: a last checkpoint is taken in {checkpoint} (a second signal ends at once: the state is safe then "
-        "too, the next start goes on from the checkpoint before)"
+        f"stopping: writing a last checkpoint to {checkpoint} (a second signal ends at once: the state is safe then "
+        "too, the next start restores the previous checkpoint)"
     )
 
 

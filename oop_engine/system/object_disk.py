@@ -46,7 +46,7 @@ def _as_of_a_disk() -> Iterator[None]:
     except BaseError as error:
         words = str(error).partition("\n")[0]
         msg = f"the object store of a checkpoint fails: {words}: check its address, the keys and the rights, and start "
-        raise StoreError(msg + "again: the next process goes on from the last checkpoint") from error
+        raise StoreError(msg + "again: the next process restores the last checkpoint") from error
     finally:
         waiting.cancel()
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oop_engine.core.change import Change
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.groups.in_python import values_of
@@ -135,6 +136,7 @@ class GraphDriver:
     def _known(self, kind: str, name: str, names: Iterable[str]) -> str:
         if name not in (names := list(names)):
             msg = f"GraphDriver: graph {self._graph.name!r} has no {kind} {name!r}; there are {', '.join(names)}"
+            msg += did_you_mean(name, names)
             raise UsageError(msg)
         return name
 

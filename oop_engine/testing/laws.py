@@ -21,6 +21,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.contract import EdgeContract
 from oop_engine.core.operator import Message, Operator
@@ -257,6 +258,7 @@ def _check_cases(cases: Sequence[Case]) -> None:
         for name, reason in case.exempt.items():
             if name not in names:
                 msg = f"case {case.id!r}: exempt from {name!r}, which is no law; there are {', '.join(names)}"
+                msg += did_you_mean(name, names)
                 raise UsageError(msg)
             if len(reason) <= _REASON:
                 msg = f"case {case.id!r}: say in a sentence why it is exempt from {name!r}; got {reason!r}"

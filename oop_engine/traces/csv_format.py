@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NoReturn
 
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import UsageError
 
 __all__ = ["CsvFormat", "high_texts"]
@@ -97,6 +98,7 @@ class CsvFormat:
             name, equals, value = option.partition("=")
             if not equals or name not in known:
                 msg = f"csv: must be NAME=VALUE, with NAME one of {', '.join(known)}; got {option!r}"
+                msg += did_you_mean(name, known)
                 raise UsageError(msg)
             if name in ("dates", "nulls", "names"):
                 found[name] = value if name == "dates" and "|" not in value else tuple(value.split("|"))

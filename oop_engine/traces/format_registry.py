@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import UsageError
 from oop_engine.core.registry import Registry
 from oop_engine.traces.compressed import CODECS, is_compressed, without_codec
@@ -76,7 +77,9 @@ def format_of(path: str | Path, format: str | None = None) -> str:
     """
     asked = format or without_codec(path).suffix.lower().lstrip(".")
     if asked not in _OF_SUFFIX:
-        msg = f"{path}: unknown trace format {asked!r}: use one of {', '.join(sorted(_OF_SUFFIX))}"
+        known = sorted(_OF_SUFFIX)
+        hint = did_you_mean(asked, known)
+        msg = f"{path}: unknown trace format {asked!r}: use one of {', '.join(known)}{hint}"
         raise UsageError(msg)
     found = _OF_SUFFIX[asked]
     if is_compressed(path) and not found.compressed:

@@ -194,7 +194,8 @@ def _typed(path: Path, reader: Reader, types: Mapping[str, pa.DataType]) -> pa.S
             msg = f"open_trace: types[{name!r}] must be a type of Arrow, such as pa.int64(); got {kind!r}"
             raise UsageError(msg)
         if name not in fields.names:
-            msg = f"{path}: no column {name!r} for types; there are {some(fields.names)}: name one of them"
+            hint = did_you_mean(name, fields.names) or "name one of them"
+            msg = f"{path}: no column {name!r} for types; there are {some(fields.names)}: {hint}"
             raise TraceError(msg)
         if not reader.guessed and fields.field(name).type != kind:
             msg = f"{path}: column {name!r} is {fields.field(name).type}, and types of this format are no guesses; "

@@ -144,7 +144,7 @@ def _check_unit(path: Path, reader: Reader, schema: Schema, arrival: str | None)
         if marks.unit not in ("", schema.unit) and pa.types.is_integer(reader.fields.field(name).type):
             msg = (
                 f"{path}: column {name!r} must be in {schema.unit!r}; got {marks.unit!r}, by the metadata of the file: "
-                f"declare the schema with unit={marks.unit!r}, or write the file anew"
+                f"declare the schema with unit={marks.unit!r}, or write the file again"
             )
             raise TraceError(msg)
 

@@ -26,6 +26,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.arguments import checked_arguments
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import ContractError, GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates.base import Aggregation, Arrays, Part
@@ -144,6 +145,7 @@ class Quantile(_OfValues):
             raise GraphError(msg)
         if self.method not in get_args(Method):
             msg = f"{type(self).__name__}: method must be one of {', '.join(get_args(Method))}; got {self.method!r}"
+            msg += did_you_mean(self.method, get_args(Method))
             raise GraphError(msg)
 
     def _type(self, kind: pa.DataType, operator: str) -> pa.DataType:

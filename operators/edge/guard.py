@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.core.arguments import checked_arguments
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import ContractError, GraphError
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page
@@ -73,7 +74,7 @@ class Guard(Operator):
         late: Late = Late.DROP,
     ) -> None:
         if of not in list(Ahead):
-            msg = f"Guard: of must be one of {', '.join(Ahead)}; got {of!r}"
+            msg = f"Guard: of must be one of {', '.join(Ahead)}; got {of!r}{did_you_mean(of, Ahead)}"
             raise GraphError(msg)
         if patience is not None and patience < 0:
             msg = f"Guard: patience must be at least 0 tuples, or None for ever; got {patience}"

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from oop_engine.core.arguments import checked_arguments
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import GraphError
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page
@@ -72,7 +73,7 @@ class Sort(Operator):
             msg = f"Sort: policy must tell the progress of the whole stream; got {policy}: give PerGroup a linear=..."
             raise GraphError(msg)
         if late not in list(Slack):
-            msg = f"Sort: late must be one of {', '.join(Slack)}; got {late!r}"
+            msg = f"Sort: late must be one of {', '.join(Slack)}; got {late!r}{did_you_mean(late, Slack)}"
             raise GraphError(msg)
         self._policy = policy
         self._granularity = granularity

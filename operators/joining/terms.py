@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import NULL_UNMATCHED, Schema
 from oop_engine.operators.joining.bands import AsOf, Bands
@@ -47,6 +48,7 @@ class JoinTerms:
     def __post_init__(self) -> None:
         if self.how not in KINDS:
             msg = f"{self.operator}: kind must be one of {', '.join(KINDS)}; got {self.how!r}"
+            msg += did_you_mean(self.how, KINDS)
             raise GraphError(msg)
         if type(self.band) not in get_args(Bands):
             msg = (

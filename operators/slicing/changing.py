@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.core.change import Change, Reached
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import GraphError
 from oop_engine.core.operator import Emission, State
 from oop_engine.core.page import Page
@@ -246,6 +247,7 @@ def changed_windows(
     if unknown := [name for name in change.drop if name not in windows]:
         dropped = f"a change drops {', '.join(unknown)}"
         msg = f"{place}: there are the windows {', '.join(windows)}; {dropped}: name one there is"
+        msg += did_you_mean(unknown[0], windows)
         raise GraphError(msg)
     left = {name: one for name, one in windows.items() if name not in change.drop}
     if twice := [name for name in change.add if name in left]:

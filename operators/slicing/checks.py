@@ -13,6 +13,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import GraphError
 from oop_engine.operators.aggregates import Aggregation
 from oop_engine.operators.triggers import Emit
@@ -84,7 +85,8 @@ def checked_emit(emit: object, place: str) -> Emit | None:
 def one_of(choices: Any, given: Any, place: str) -> Any:
     """Return the value given for a choice (a ``Literal``).  Raises ``GraphError`` in the name of ``place``."""
     if given not in get_args(choices):
-        msg = f"{place} must be one of {', '.join(map(repr, get_args(choices)))}; got {given!r}"
+        hint = did_you_mean(given, get_args(choices))
+        msg = f"{place} must be one of {', '.join(map(repr, get_args(choices)))}; got {given!r}{hint}"
         raise GraphError(msg)
     return given
 

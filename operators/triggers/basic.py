@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.arguments import checked_arguments
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 
@@ -139,6 +140,7 @@ class AfterChange(Trigger):
     def check(self, names: list[str], schema: Schema, place: str) -> None:
         if self.name not in names:
             msg = f"{place}: AfterChange needs one of the results {', '.join(names)}; got {self.name!r}"
+            msg += did_you_mean(self.name, names)
             raise GraphError(msg)
 
     def fires(self, view: WindowView, state: Integers) -> Mask:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from oop_engine.core.arguments import checked_arguments
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.operators.triggers.asking import AfterDelay, OnRequest
@@ -71,4 +72,5 @@ class Emit:
                 raise GraphError(msg)
         if self.mode not in get_args(Mode):
             msg = f"Emit: mode must be one of {', '.join(map(repr, get_args(Mode)))}; got {self.mode!r}"
+            msg += did_you_mean(self.mode, get_args(Mode))
             raise GraphError(msg)

@@ -26,6 +26,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine import Message, Operator, Page, Schema
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.lab.compare import Run
@@ -86,6 +87,7 @@ def kind_of(values: Values) -> tuple[Aggregation, Callable[[Cut], Any]]:
     """Return the aggregate, and a function of an array that is its definition."""
     if values["kind"] not in KINDS:
         msg = f"aggregate_kinds: kind must be one of {', '.join(KINDS)}; got {values['kind']!r}"
+        msg += did_you_mean(values["kind"], KINDS)
         raise UsageError(msg)
     return KINDS[values["kind"]]
 

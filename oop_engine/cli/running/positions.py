@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import UsageError
 
 __all__ = ["positions_of"]
@@ -26,6 +27,7 @@ def positions_of(given: tuple[str, ...], sources: list[str]) -> dict[str, Any]:
         if not equals or name not in sources:
             if len(sources) != 1:
                 msg = f"--from {text!r}: must begin with the name of a source, {' or '.join(sources)}: NAME={text}"
+                msg += did_you_mean(name, sources) if equals else ""
                 raise UsageError(msg)
             name, where = sources[0], text
         if name in found:

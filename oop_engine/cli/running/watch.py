@@ -103,9 +103,7 @@ def _going(sample: dict[str, Any]) -> str:
 
 
 def _sources(sample: dict[str, Any]) -> Table:
-    table = Table(
-        "source", "bound", "behind the first", "tuples/s", "tuples", "unreadable", "unknown", "silent"
-    )
+    table = Table("source", "bound", "lag", "tuples/s", "tuples", "unreadable", "unknown", "silent")
     for source in sample["sources"]:
         silent = "ended" if source["ended"] else f"{source['silent_s']:,.0f} s"
         cells = [

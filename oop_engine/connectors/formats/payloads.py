@@ -15,6 +15,7 @@ import msgpack
 import pyarrow as pa
 import pyarrow.csv
 
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import GraphError
 from oop_engine.core.groups.in_python import as_json, rows_of, values_of
 from oop_engine.core.page import Page
@@ -92,7 +93,7 @@ def check_payloads(place: str, format: str, fields: pa.Schema | None = None, *, 
     So do ``fields`` that the messages cannot have: bytes in JSON, bytes and nested values in CSV.
     """
     if format not in PAYLOADS:
-        msg = f"{place}: format must be one of {', '.join(PAYLOADS)}; got {format!r}"
+        msg = f"{place}: format must be one of {', '.join(PAYLOADS)}; got {format!r}{did_you_mean(format, PAYLOADS)}"
         raise GraphError(msg)
     for field in fields if fields is not None and format in _TEXTS else ():
         if _has_bytes(field.type):

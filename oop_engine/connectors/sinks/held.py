@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from oop_engine.connectors.formats.payloads import check_payloads, payloads_of
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.sink import LiveSink, Prepared
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import SetupError
 from oop_engine.core.groups.in_python import values_of
 from oop_engine.core.page import Page
@@ -43,6 +44,7 @@ class HeldSink(LiveSink, ABC):
         check_payloads(self.place, self._format, schema.plain().fields, keyed=self._key is not None)
         if self._key is not None and self._key not in schema.names:
             msg = f"{self.place}: key must be one of {', '.join(schema.names)}; got {self._key!r}"
+            msg += did_you_mean(self._key, schema.names)
             raise SetupError(msg)
         self._run = run
         self._repeated = {epoch for of, epoch, *_ in prepared if of == run}

@@ -9,6 +9,7 @@ from typing import Any
 
 from oop_engine.connectors.formats.payloads import check_payloads, payloads_of
 from oop_engine.connectors.sink import LiveSink, Prepared
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import SetupError, UsageError
 from oop_engine.core.groups.in_python import as_json
 from oop_engine.core.page import Page
@@ -39,6 +40,7 @@ class OneFile(LiveSink):
         self._format = format or self.path.suffix.removeprefix(".")
         if self._format not in _FORMATS:
             msg = f"{self._place}: format must be one of {', '.join(_FORMATS)}; got {self._format!r}"
+            msg += did_you_mean(self._format, _FORMATS)
             raise UsageError(msg)
         self._rows: dict[int, list[str]] = {}
         self._end = 0  # behind all epochs that are prepared
@@ -64,9 +66,7 @@ class OneFile(LiveSink):
         for at, lines in prepared:
             if size < at:
                 self._close()
-                msg = (
-                    f"{self._place}: has {size:,} bytes, and a checkpoint {at:,}: put the file back as it was"
-                )
+                msg = f"{self._place}: has {size:,} bytes, and a checkpoint {at:,}: restore the file"
                 raise SetupError(msg)
             self._file.truncate(at)
             self._end = at + len(lines.encode())

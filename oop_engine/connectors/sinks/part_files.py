@@ -136,5 +136,5 @@ def hidden(name: str) -> str:
 
 def gone(path: str | Path) -> SnapshotError:
     """Return the error of a prepared file that nobody has committed and that is not there."""
-    msg = f"{path}: results that a checkpoint has recorded are gone: put the file back, or begin anew"
+    msg = f"{path}: results that a checkpoint has recorded are gone: restore the file, or start with new folders"
     return SnapshotError(msg)

@@ -101,7 +101,7 @@ class Replayed(_OfFeed):
     def read(self, position: Position) -> AsyncIterator[tuple[Any, Position]]:
         """Yield items, each with how many there were up to it."""
         if not isinstance(position, int | None):
-            msg = f"a replayed source goes on from a number of items; got {position!r}: is the checkpoint another's?"
+            msg = f"a replayed source resumes from a number of items; got {position!r}: is the checkpoint another's?"
             raise UsageError(msg)
         count = position or 0
         return self._numbered(self._make(count), count)

@@ -68,7 +68,7 @@ class GrowingFolder(LiveSource):
         known = {name for name in self._listed() if name < last and _is_trace(name)}
         if whole == [False] and not (self._folder / last).is_file():  # earlier versions did not write it
             msg = (
-                f"{self._folder / last}: was read to message {done:,} and is gone: put it back; {BEGIN_AGAIN}"
+                f"{self._folder / last}: was read to message {done:,} and is gone: restore it; {BEGIN_AGAIN}"
             )
             raise TraceError(msg)
         if whole == [True]:

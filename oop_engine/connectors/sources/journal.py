@@ -93,7 +93,7 @@ class Journal(LiveSource):
     async def read(self, position: Position) -> AsyncIterator[tuple[Any, Position]]:
         """Yield data of the journal from ``position`` on, then those of the source, with the offset behind them."""
         if not isinstance(position, int | None):
-            msg = f"{self._place}: goes on from an offset; got {position!r}: is the checkpoint another's?"
+            msg = f"{self._place}: resumes from an offset; got {position!r}: is the checkpoint another's?"
             raise UsageError(msg)
         release = await self._aside(self._lock)
         try:
@@ -171,8 +171,8 @@ class Journal(LiveSource):
     def _gone(self, at: int, starts: list[int]) -> TraceError:
         there = f"it has pieces of {starts[0]:,} to {self._end:,}" if starts else "it is empty"
         return TraceError(
-            f"{self._place}: the data behind byte {at:,}, the next to read, are not there; {there}: put the folder "
-            "back as it was, or begin anew with other folders of checkpoints and of the journal"
+            f"{self._place}: the data behind byte {at:,}, the next to read, are not there; {there}: restore "
+            "the folder, or start with other folders of checkpoints and of the journal"
         )
 
     def _segment_of(self, start: int, end: int | None) -> list[tuple[Any, Position, int]]:
@@ -208,7 +208,7 @@ class Journal(LiveSource):
 
     def _damaged(self, path: Path, at: int) -> TraceError:
         return TraceError(
-            f"{path}: is damaged at byte {at:,}: put it back as it was, or begin anew with another folder of "
+            f"{path}: is damaged at byte {at:,}: restore the file, or start with another folder of "
             "checkpoints and of the journal"
         )
 

@@ -228,7 +228,7 @@ class PostgresChanges(LiveSource):
     def _gone(self, position: Position, reason: str) -> TraceError:
         return TraceError(
             f"{self._place}: changes behind {position}, the next to read, are no longer there ({reason}): "
-            "begin anew with another folder of checkpoints"
+            "start from another folder of checkpoints"
         )
 
 

@@ -322,7 +322,7 @@ class LogTail:
         size = file.content.stat().st_size
         self._warn(
             f"{self._path}: was read to byte {at:,}, and was cut then (it has {size:,} now): lines that were written "
-            "to it in between are lost, if there were any; reading goes on from its beginning"
+            "to it in between are lost, if there were any; reading continues from its beginning"
         )
         if file is not self._files[-1]:
             self._files.remove(file)
@@ -451,15 +451,15 @@ class LogTail:
         if here is not None and here.st_ino == inode:
             problem = f"was read to byte {at:,} and has {here.st_size:,}: it was cut"
             if here.st_size >= at:
-                problem = f"was read to byte {at:,} and the bytes before are others now: it was cut, or written anew"
+                problem = f"was read to byte {at:,} and the bytes before are others now: it was truncated or rewritten"
         else:
             problem = f"the file that was read to byte {at:,} is gone (inode {inode})"
         if not self._skip_lost:
             msg = (
-                f"{self._path}: {problem}; put it back, go on without the lines that are lost (skip_lost=True, "
+                f"{self._path}: {problem}; restore it, continue without the lost lines (skip_lost=True, "
                 f"?skip_lost=yes); {BEGIN_AGAIN}"
             )
             raise TraceError(msg)
         self._warn(
-            f"{self._path}: {problem}: lines that were written to it after that are lost; reading goes on behind it"
+            f"{self._path}: {problem}: lines that were written to it after that are lost; reading continues after it"
         )

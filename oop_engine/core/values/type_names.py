@@ -6,10 +6,13 @@ import re
 
 import pyarrow as pa
 
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import UsageError
 
 __all__ = ["type_named"]
 
+_PLAIN = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
+          "string", "large_string", "binary", "date32", "date64", "timestamp")  # fmt: skip
 _KNOWN = "int64, float64, string, bool, date32, timestamp, timestamp[us, UTC], decimal(10,2)"
 
 
@@ -26,5 +29,5 @@ def type_named(text: str, place: str = "a type") -> pa.DataType:
     try:
         return pa.type_for_alias(text)
     except ValueError:
-        msg = f"{place}: must be a type such as {_KNOWN}; got {text!r}"
+        msg = f"{place}: must be a type such as {_KNOWN}; got {text!r}{did_you_mean(text, _PLAIN)}"
         raise UsageError(msg) from None

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import EngineError, GraphError
 from oop_engine.operators.aggregates import Aggregation, Count
 from oop_engine.operators.triggers import Emit
@@ -141,7 +142,8 @@ class Grouping:
             raise mistake(
                 self._text,
                 node,
-                f"no aggregate {name.lower()!r}; there are {', '.join(sorted(AGGREGATES)).lower()}",
+                f"no aggregate {name.lower()!r}; there are {', '.join(sorted(AGGREGATES)).lower()}"
+                f"{did_you_mean(name.lower(), [known.lower() for known in AGGREGATES])}",
             )
         if name == "COUNT" and (not arguments or isinstance(arguments[0], exp.Star)):
             if where is None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from oop_engine.core.arguments import did_you_mean
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.operators.triggers import Emit
 from oop_engine.query.data_stream import DataStream
 from oop_engine.query.finish import Finish

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from oop_engine.core.arguments import did_you_mean
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.query.data_stream import DataStream
 from oop_engine.query.sources import Columns, scan
 from oop_engine.query.sql.reading.mistakes import mistake

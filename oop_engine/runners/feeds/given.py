@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
+from oop_engine.core.close_names import renamed
 from oop_engine.core.errors import UsageError
 from oop_engine.core.schema import Schema
 from oop_engine.runners.feeds.bad_rows import Refusals
@@ -23,7 +24,7 @@ def check_feeds(call: str, graph: str, feeds: Mapping[str, Any], sources: list[s
         raise UsageError(msg)
     if set(feeds) != set(sources):
         got = f"got feeds for {', '.join(feeds) or 'none'}"
-        msg = f"{call}: graph {graph!r} has the sources {', '.join(sources)}; {got}"
+        msg = f"{call}: graph {graph!r} has the sources {', '.join(sources)}; {got}{renamed(feeds, sources)}"
         raise UsageError(msg)
 
 

@@ -101,7 +101,7 @@ class Dashboard:
             if not task.cancelling():  # else close() has asked for it
                 raise
         except Exception:
-            _LOG.exception("page: a request was not answered; the service goes on")
+            _LOG.exception("page: a request was not answered; the service continues")
         finally:
             self._visits.discard(task)
             writer.transport.abort()

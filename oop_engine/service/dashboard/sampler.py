@@ -68,7 +68,7 @@ class Sampler:
                 self.take()
         except Exception:
             logging.getLogger("oop_engine").exception(
-                "the page of the service has stopped; the service goes on"
+                "the page of the service has stopped; the service continues"
             )
 
     async def following(self) -> Sample:

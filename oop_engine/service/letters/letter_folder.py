@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import UsageError
 from oop_engine.core.page import Page
 from oop_engine.service.dead_letters import DEAD_LETTERS
@@ -118,7 +119,7 @@ class LetterFolder:
             letters = {each.letter: each for each in self.letters(source)}
             if mended is not None and (unknown := mended.keys() - letters.keys()):
                 way = "take those that oop-engine dead-letters --show prints"
-                msg = f"{self.folder}: there is no letter {min(unknown)!r}: {way}"
+                msg = f"{self.folder}: there is no letter {min(unknown)!r}: {way}{did_you_mean(min(unknown), letters)}"
                 raise UsageError(msg)
             orders = [
                 _order(each, None if mended is None else mended[name])

@@ -14,6 +14,7 @@ from typing import Any
 
 from oop_engine.connectors.formats import MESSAGE_FORMATS, made_format
 from oop_engine.connectors.source import LiveSource, Position
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import UsageError
 from oop_engine.core.operator import Message
 from oop_engine.core.schema import Schema
@@ -46,6 +47,7 @@ class RecordReader:
         kind = "csv" if isinstance(source.format, CsvFormat) else source.format
         if kind not in MESSAGE_FORMATS:
             msg = f"source {name!r}: unknown message format {source.format!r}: use one of {', '.join(MESSAGE_FORMATS)}"
+            msg += did_you_mean(kind, MESSAGE_FORMATS)
             raise UsageError(msg)
         if source.by_lines and not MESSAGE_FORMATS[kind].by_lines:
             known = ", ".join(each for each, found in MESSAGE_FORMATS.items() if found.by_lines)

@@ -19,7 +19,7 @@ from oop_engine.spark.io.sink import BatchResults
 
 __all__ = ["Delta"]
 
-_PUT_BACK = "put it back as it was, or begin anew with empty folders"
+_PUT_BACK = "restore the file, or start with empty folders"
 
 
 @dataclass

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from oop_engine.core.close_names import renamed
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.graph import Plan, Stream
 from oop_engine.core.schema import Schema
@@ -27,6 +28,7 @@ def check_feeds(plan: Plan, feeds: Mapping[str, Feed]) -> None:
     if set(feeds) != set(sources):
         got = ", ".join(feeds) or "none"
         msg = f"graph {plan.name!r} has the sources {', '.join(sources)}; got feeds for {got}: give one for each"
+        msg += renamed(feeds, sources)
         raise UsageError(msg)
 
 

@@ -121,7 +121,7 @@ class ResultFolder:
             if now == size or (now is None and may_go):
                 continue
             change = "is gone" if now is None else f"has {now} bytes, and had {size}"
-            msg = f"{place}, which this query has written, {change}: put it back, or begin anew with empty folders"
+            msg = f"{place}, which this query has written, {change}: restore the file, or start with empty folders"
             raise self.error(msg)
 
     def claim(self, query: str) -> None:

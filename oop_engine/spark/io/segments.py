@@ -104,7 +104,7 @@ class Files:
         new = [path for path in self.paths() if path.name not in names]
         if known and known[-1] is None:
             if new:
-                msg = f"{new[0]}: it came after the source had ended: begin anew with an empty checkpoint"
+                msg = f"{new[0]}: it came after the source had ended: start with an empty checkpoint"
                 raise TraceError(msg)
             return
         lines = [[path.name, path.stat().st_size] for path in new] + [None] * ended
@@ -153,9 +153,7 @@ class Files:
                 case None | [str(), int()]:
                     pass
                 case _:
-                    msg = (
-                        f"{self.known} is damaged: put it back as it was, or begin anew with an empty folder"
-                    )
+                    msg = f"{self.known} is damaged: restore the file, or start with an empty folder"
                     raise SnapshotError(msg)
         return lines
 

@@ -64,7 +64,7 @@ class Spooled:
         path = Path(self.folder) / _segment_name(number)
         if not path.exists() or _hash_of(path) != self.hashes[number]:
             state = "damaged" if path.exists() else "missing"
-            msg = f"{path}: this spooled feed is {state}: put it back as it was, or begin anew with an empty folder"
+            msg = f"{path}: this spooled feed is {state}: restore the file, or start with an empty folder"
             raise SnapshotError(msg)
         for message in open_trace(path, self.schema, page_rows=SEGMENT_ROWS):
             yield message.without_arrival() if isinstance(message, Page) and not self.arrives else message
@@ -123,7 +123,7 @@ def spool(
             for name in feeds
         }
     except (ValueError, TypeError, KeyError) as error:
-        msg = f"{index} is damaged: put it back as it was, or begin anew with an empty folder"
+        msg = f"{index} is damaged: restore the file, or start with an empty folder"
         raise SnapshotError(msg) from error
 
 

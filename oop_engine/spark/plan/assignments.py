@@ -37,7 +37,7 @@ class AssignmentFolder:
             return {int(component): tuple(map(int, places)) for component, places in found.items()}
         except (OSError, ValueError, TypeError, AttributeError) as error:
             state = "is damaged" if path.exists() else "is missing"
-            msg = f"{path} {state}: put it back as it was, or begin anew with an empty folder"
+            msg = f"{path} {state}: restore the file, or start with an empty folder"
             raise SnapshotError(msg) from error
 
     def add(self, assignments: Assignments) -> None:
@@ -70,7 +70,7 @@ class Control:
         known = self._folder.newest()
         assignments = self._folder.read(known) if known >= 0 else {}
         if any(not 0 <= place < components[0].groups for places in assignments.values() for place in places):
-            msg = f"{folder}: assignment {known} has other shards than there are: begin anew with an empty folder"
+            msg = f"{folder}: assignment {known} has other shards than there are: start with an empty folder"
             raise SnapshotError(msg)
         if {number: len(places) for number, places in assignments.items()} != dict.fromkeys(even, how.groups):
             assignments = even  # the first start, or another number of groups

@@ -236,7 +236,7 @@ class Checkpoint:
     def _missing(self, name: str) -> SnapshotError:
         msg = (
             f"checkpoint {self.folder}: {name} is missing, and the query has begun (or an earlier version of this "
-            f"package made it): put it back as it was, or begin anew with an empty folder"
+            f"package made it): restore the file, or start with an empty folder"
         )
         return SnapshotError(msg)
 

@@ -36,7 +36,7 @@ class Ledger:
         try:
             return [json.loads(line) for line in self._whole().splitlines()]
         except ValueError as error:
-            msg = f"{self._path} is damaged ({error}): put it back as it was, or begin anew with an empty folder"
+            msg = f"{self._path} is damaged ({error}): restore the file, or start with an empty folder"
             raise SnapshotError(msg) from error
 
     def append(self, *values: Any) -> None:
@@ -65,7 +65,7 @@ class Ledger:
         size, digest = mark
         if hashlib.sha256(whole[:size]).hexdigest() != digest:
             state = "is damaged" if self._path.exists() else "is missing"
-            msg = f"{self._path} {state}: put it back as it was, or begin anew with an empty folder"
+            msg = f"{self._path} {state}: restore the file, or start with an empty folder"
             raise SnapshotError(msg)
         if self._path.exists() and self._path.stat().st_size > len(whole):
             with self._path.open("r+b") as file:

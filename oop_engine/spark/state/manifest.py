@@ -21,7 +21,7 @@ from oop_engine.spark.state.state_files import StateFiles, version_of
 __all__ = ["MANIFEST", "Manifest"]
 
 MANIFEST = "manifest.json"
-_WAY_OUT = "put it back as it was, or begin anew with an empty folder"
+_WAY_OUT = "restore the file, or start with an empty folder"
 
 
 @dataclass
@@ -59,7 +59,7 @@ class Manifest:
             msg = f"{path} is damaged, its hash is another: {_WAY_OUT}"
             raise SnapshotError(msg)
         if found.keys() != {field.name for field in fields(cls)} - {"folder"}:
-            msg = f"{path} is of another version of this package: begin anew with an empty folder"
+            msg = f"{path} is of another version of this package: start with an empty folder"
             raise SnapshotError(msg)
         found["ledgers"] = {name: tuple(mark) for name, mark in found["ledgers"].items()}
         found["states"] = {owner: [*map(tuple, held)] for owner, held in found["states"].items()}
@@ -102,7 +102,7 @@ class Manifest:
         for _, name in self.states.get(owner, ()):
             if version_of(name) == version:
                 return name
-        msg = f"{self.folder / MANIFEST} knows no state of {owner} at {version}: begin anew with an empty folder"
+        msg = f"{self.folder / MANIFEST} knows no state of {owner} at {version}: start with an empty folder"
         raise SnapshotError(msg)
 
     def check(self, batch: int) -> None:

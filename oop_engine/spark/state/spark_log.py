@@ -21,7 +21,7 @@ __all__ = ["METADATA", "next_batch", "offset_of"]
 METADATA = "metadata"
 _CHAIN = b"crc\0"
 _HEADER = 2  # lines: the version of the format, and a JSON object; then the offset of each source
-_WAY_OUT = "put it back as it was, or begin anew with an empty folder"
+_WAY_OUT = "restore the file, or start with an empty folder"
 
 
 def offset_of(batch: int) -> str:

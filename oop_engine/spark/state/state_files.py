@@ -67,7 +67,7 @@ class StateFiles:
             if name == _name(version_of(name), state):
                 return state
             damage = "is damaged"
-        msg = f"{path}, the state of a query, {damage}: put it back as it was, or begin anew with an empty folder"
+        msg = f"{path}, the state of a query, {damage}: restore the file, or start with an empty folder"
         raise SnapshotError(msg)
 
     def save(self, owner: str, version: int, state: bytes) -> str:

@@ -81,7 +81,7 @@ class FramesReader:
                         yield batch.select(columns.names)
                     case _:
                         yield punctuation_of(frame)
-        msg = f"{self._path}: ends after row {rows} without its end frame: it was cut off, write it anew"
+        msg = f"{self._path}: ends after row {rows} without its end frame: it was cut off, write it again"
         raise TraceError(msg)
 
     def _frames(self) -> Iterator[list[Any]]:
@@ -105,10 +105,10 @@ class FramesReader:
 
     def _check_end(self, frame: list[Any], rows: int, frames: Iterator[list[Any]]) -> None:
         if frame[1:] != [rows]:
-            msg = f"{self._path}: must have {frame[1:]} rows, by its end frame; got {rows}: write it anew"
+            msg = f"{self._path}: must have {frame[1:]} rows, by its end frame; got {rows}: write it again"
             raise TraceError(msg)
         if next(frames, None) is not None:
-            msg = f"{self._path}: goes on after its end frame (row {rows}): traces cannot be joined by cat"
+            msg = f"{self._path}: has data after its end frame (row {rows}): traces cannot be joined by cat"
             raise TraceError(msg)
 
 

@@ -180,7 +180,7 @@ def test_damage_before_the_tail_is_told_and_nothing_is_skipped(tmp_path: Path) -
         for damaged in (whole[:-1], whole[:10] + b"?" + whole[11:], whole[:3]):
             path.write_bytes(damaged)
             with pytest.raises(
-                TraceError, match=f"{path.name}: is damaged at byte 0: put it back as it was, or begin"
+                TraceError, match=f"{path.name}: is damaged at byte 0: restore the file, or start"
             ):
                 read(Journal(Once([]), tmp_path))
         path.write_bytes(whole)
@@ -200,10 +200,10 @@ def test_wrong_positions_and_folders_are_told(tmp_path: Path) -> None:
         ):
             read(Journal(Once([]), tmp_path), wrong)
     with pytest.raises(
-        TraceError, match="behind byte 7, the next to read, are not there; it is empty: put the folder"
+        TraceError, match="behind byte 7, the next to read, are not there; it is empty: restore the folder"
     ):
         read(Journal(Once([]), tmp_path / "empty"), 7)
-    with pytest.raises(UsageError, match=r"goes on from an offset; got \[3\]"):
+    with pytest.raises(UsageError, match=r"resumes from an offset; got \[3\]"):
         read(Journal(Once([]), tmp_path), [3])
     with pytest.raises(UsageError, match="must be a folder of this machine"):
         Journal(Once([]), "s3://bucket/folder")

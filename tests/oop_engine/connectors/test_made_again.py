@@ -118,7 +118,7 @@ def test_a_stream_of_nats_made_again_between_two_lives(nats_at: str, more: int) 
     _, position = read(source)
     assert read(source, position)[0] == []
     run_async(anew(nats_at, stream, *range(100, 100 + more)))
-    with pytest.raises(TraceError, match=r"was deleted and made again .*: go on with --from earliest"):
+    with pytest.raises(TraceError, match=r"was deleted and made again .*: resume with --from earliest"):
         read(source, position)
     assert read(source)[0] == [*range(100, 100 + more)]
 
@@ -192,7 +192,7 @@ def test_a_stream_of_redis_made_again_between_two_lives(
     assert read(source, position)[0] == []
     redis.delete(stream)
     add(redis, stream, *range(100, 100 + more), **ids)
-    with pytest.raises(TraceError, match=r"is another stream than the one .*: go on with --from earliest"):
+    with pytest.raises(TraceError, match=r"is another stream than the one .*: resume with --from earliest"):
         read(source, position)
     assert read(source)[0] == [*range(100, 100 + more)]
 
@@ -289,7 +289,7 @@ def test_a_topic_made_again_between_two_lives(topic: Callable[..., str], more: i
     topic("delete", name)
     topic("create", name)
     send(at, name, *range(100, 100 + more))
-    with pytest.raises(TraceError, match=r"was deleted and made again .*: go on with --from earliest"):
+    with pytest.raises(TraceError, match=r"was deleted and made again .*: resume with --from earliest"):
         read(source, position)
     if more >= 5:
         without = {

@@ -336,7 +336,9 @@ def test_a_lost_slot_and_a_wrong_publication_are_told_in_a_line(dsn: str) -> Non
     ):
         run_async(changes(PostgresChanges(dsn, "empty_out", "other"), None, 1))
     do(dsn, "select pg_drop_replication_slot('ours'), pg_drop_replication_slot('other')")
-    with pytest.raises(TraceError, match=r"no longer there \(there is no such slot any more\): begin anew"):
+    with pytest.raises(
+        TraceError, match=r"no longer there \(there is no such slot any more\): start from another"
+    ):
         run_async(changes(PostgresChanges(dsn, "empty_out", "ours"), "0/1", 1))
     with pytest.raises(SetupError, match=r"database .nobody. does not exist: give the address"):
         run_async(changes(PostgresChanges(dsn.replace("/postgres", "/nobody"), "logs_out"), None, 1))

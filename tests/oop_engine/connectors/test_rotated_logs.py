@@ -182,7 +182,7 @@ def test_skip_lost_is_an_option_of_the_address(tmp_path: Path, caplog: pytest.Lo
     async def found(address: str) -> list[bytes]:
         return [lines async for lines, _ in source_of(address, schema).read(position)]
 
-    with pytest.raises(TraceError, match=r"go on without the lines that are lost \(skip_lost=True, "):
+    with pytest.raises(TraceError, match=r"continue without the lost lines \(skip_lost=True, "):
         asyncio.run(found(f"tail:{log}?follow=no"))
     assert asyncio.run(found(f"tail:{log}?follow=no&skip_lost=yes")) == [b"new\n"]
     [line] = caplog.messages

@@ -238,7 +238,7 @@ def test_a_file_that_is_gone_was_read_to_its_end_or_is_told(tmp_path: Path) -> N
     (tmp_path / "1.arrow").unlink()
     [(message, _)] = read(GrowingFolder(tmp_path, SCHEMA, follow=False), read_whole)
     assert message.times.tolist() == [3]
-    with pytest.raises(TraceError, match=r"1.arrow: was read to message 1 and is gone: put it back"):
+    with pytest.raises(TraceError, match=r"1.arrow: was read to message 1 and is gone: restore it"):
         read(GrowingFolder(tmp_path, SCHEMA, follow=False), begun)
     assert (
         len(read(GrowingFolder(tmp_path, SCHEMA, follow=False), begun[:2])) == 1
@@ -429,7 +429,7 @@ def test_a_function_goes_on_from_a_number() -> None:
             yield number
 
     assert read(Replayed(make), 2) == [(2, 3), (3, 4)]
-    with pytest.raises(UsageError, match="goes on from a number"):
+    with pytest.raises(UsageError, match="resumes from a number"):
         read(Replayed(make), [os.getpid()])
 
 

@@ -125,8 +125,8 @@ def test_a_manifest_is_read_as_it_was_written() -> None:
     ("data", "reason"),
     [
         (b"{", "here: cannot be read"),
-        (b"[]", "here: is no manifest"),
-        (write_manifest(MANIFEST).replace(b'"graph"', b'"grape"'), "here: is no manifest"),
+        (b"[]", "here: is not the manifest"),
+        (write_manifest(MANIFEST).replace(b'"graph"', b'"grape"'), "here: is not the manifest"),
         (
             write_manifest(MANIFEST).replace(b'"format": 1', b'"format": 9'),
             "is of format 9, this program writes 1",
@@ -155,14 +155,14 @@ def checked(**changes: object) -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"graph": "h"}, "is of graph 'g'; got 'h'"),
+        ({"graph": "h"}, "was written by graph 'g'; got 'h'"),
         (
             {"nodes": {**NODES, "count": ["Sum()", "in", "f"]}},
             r"was Count\(\) and is Sum\(\).*--without-state-of count",
         ),
         (
             {"nodes": {"in": ["x", "", "f"], "count": ["Sum()", "in", "f"]}},
-            r"'in' .*; node 'count' .*these nodes anew with --without-state-of in --without-state-of count \(",
+            r"'in' .*; node 'count' .* without their state: --without-state-of in --without-state-of count \(",
         ),
         ({"nodes": {"in": NODES["in"]}}, "'count' is no longer there"),
         (

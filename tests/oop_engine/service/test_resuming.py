@@ -133,7 +133,7 @@ def test_what_is_taken_away_is_named_with_what_it_keeps(
     gone = ["total", "v", "copy", "other", "other-edge", "count-others", "others"]
     life(last=63, without_state_of=gone)
     assert re.search(kept, caplog.text)
-    with pytest.raises(UsageError, match="no node 'total' to begin anew"):
+    with pytest.raises(UsageError, match="no node 'total' to restart"):
         life(last=70, without_state_of=["total"])
     life(last=80, drain=True)
     assert life.found("n") == whole(10, 20, 30, 40, 50, 60, 70, 80)
@@ -162,14 +162,14 @@ def test_a_drained_service_goes_on_from_its_positions(
     life = Life(tmp_path)
     life("sink", last=33, drain=True)
     with pytest.raises(
-        UsageError, match=r"go on from the same positions.*--after-drain \(after_drain=True\)"
+        UsageError, match=r"resume from the same positions.*--after-drain \(after_drain=True\)"
     ):
         life("sink", last=63)
     caplog.set_level(logging.WARNING)
     assert life(last=63, after_drain=True).tuples == {
         "in": 30
     }  # also another graph: nothing is kept of the first
-    assert "goes on behind its drain" in caplog.text
+    assert "resumes after its drain" in caplog.text
     with pytest.raises(UsageError, match="was not drained"):
         life(last=70, after_drain=True)
     life(last=70, drain=True)

@@ -267,7 +267,9 @@ def test_punctuation_in_the_stream_for_single_keys_closes_their_windows() -> Non
 
 def test_an_operator_that_has_changed_is_refused_unless_it_may_begin_anew(tmp_path: Path) -> None:
     sink = Gathered()
-    with pytest.raises(UsageError, match="there is no node 'nix' to begin anew; there are in, edge, count"):
+    with pytest.raises(
+        UsageError, match="no node 'nix' to restart without its state; there are in, edge, count"
+    ):
         run_async(until_silent(counts(), rows(0, 33), sink, tmp_path, without_state_of=["nix"]))
     run_async(until_silent(counts(), rows(0, 33), sink, tmp_path))
     changed = counts(aggregates={"n": Count(), "sum": Sum("ts")})
@@ -739,9 +741,7 @@ def test_a_sink_that_fails_once_is_told_in_a_line_and_loses_nothing(tmp_path: Pa
         sources = {"in": Replayed(feed)}
         return run_async(serve(counts(), sources, {"out": sink}, checkpoint=tmp_path, signals=False))
 
-    with pytest.raises(
-        SetupError, match=r"^sink 'out': reset by peer: mend that, and start the service again"
-    ):
+    with pytest.raises(SetupError, match=r"^sink 'out': reset by peer: fix that, and restart the service"):
         run()
     if moment == "prepare":
         assert run().over

@@ -70,5 +70,5 @@ def test_a_file_that_was_read_and_is_gone_leaves_the_others_in_their_places(tmp_
 def test_names_that_cannot_be_read_are_an_error(tmp_path: Path, damaged: str) -> None:
     add(tmp_path / "web", "a", 0)
     (tmp_path / "known").write_text(f"{damaged}\n")
-    with pytest.raises(SnapshotError, match=r"known is damaged.*: put it back as it was, or begin anew"):
+    with pytest.raises(SnapshotError, match=r"known is damaged.*: restore the file, or start with"):
         remembering(tmp_path / "web", tmp_path / "known")

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from oop_engine.core.arguments import did_you_mean
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import EngineError
 from oop_engine.core.schema import Schema
 from oop_engine.operators.values.expressions import types_of

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.query.sql.reading.mistakes import mistake
 from oop_engine.query.sql.scalar.functions import MOMENTS, PARTS
 from oop_engine.query.sql.scalar.literals import interval_us
@@ -22,14 +23,22 @@ __all__ = ["OF_MOMENTS"]
 def _extracted(of: Expressions, node: Any) -> Typed:
     part = node.this.name.upper()
     if part not in PARTS:
-        raise mistake(of.text, node, f"no part {part!r} of a moment; there are {', '.join(PARTS)}")
+        raise mistake(
+            of.text,
+            node,
+            f"no part {part!r} of a moment; there are {', '.join(PARTS)}{did_you_mean(part, PARTS)}",
+        )
     return of.typed(PARTS[part](of.moment(node.expression)), node)
 
 
 def _truncated(of: Expressions, node: Any) -> Typed:
     unit = node.args["unit"].name.upper()
     if unit not in MOMENTS:
-        raise mistake(of.text, node, f"no unit {unit!r}; there are {', '.join(sorted(MOMENTS))}")
+        raise mistake(
+            of.text,
+            node,
+            f"no unit {unit!r}; there are {', '.join(sorted(MOMENTS))}{did_you_mean(unit, MOMENTS)}",
+        )
     return of.typed(pc.floor_temporal(of.moment(node.this).expression, unit=unit.lower()), node)
 
 
