@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import is_dataclass
 from datetime import timedelta
 from enum import Enum
 from types import NoneType, UnionType
@@ -20,13 +21,15 @@ from pyarrow.compute import Expression
 from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import GraphError
 
-__all__ = ["checked_arguments"]
+__all__ = ["ARGUMENTS", "checked_arguments"]
 
 T = TypeVar("T")
 Check = Callable[[str, str, Any], Any]
 """Takes the class, the parameter and the value; returns the value to use, or raises ``GraphError``."""
 
 _KEPT = ("self", "_")
+ARGUMENTS = "_arguments"
+"""The attribute with the arguments that an object was made with, by place and by name."""
 _MOST = 2**63 - 1
 _WHOLE, _NUMBERS = (int, np.integer), (int, float, np.integer, np.floating)
 _SEQUENCES = (Sequence, Iterable, tuple, list)
@@ -74,6 +77,8 @@ def checked_arguments(cls: type[T]) -> type[T]:
             if problem := _misfit(init, name, args, options):
                 raise GraphError(problem) from None
             raise
+        if type(self).__init__ is cls.__init__ and not is_dataclass(cls) and hasattr(self, "__dict__"):
+            vars(self)[ARGUMENTS] = (args, options)
 
     cls.__init__ = __init__  # type: ignore[method-assign]
     return cls

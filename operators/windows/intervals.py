@@ -48,6 +48,11 @@ class Intervals:
 
     extents: Sequence[Sequence[Length | datetime]]
 
+    def __post_init__(self) -> None:
+        if isinstance(self.extents, list):
+            extents = tuple(tuple(one) if isinstance(one, list) else one for one in self.extents)
+            object.__setattr__(self, "extents", extents)
+
     def bound(self, schema: Schema, place: str = "Intervals") -> Stretches:
         """Return the definition in whole units of ``schema``'s progressing attribute."""
         if not isinstance(self.extents, tuple | list) or not 0 < len(self.extents) <= _MOST:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from oop_engine.core.arguments import ARGUMENTS
 from oop_engine.core.graphs.graph import Node, Plan
 
 __all__ = ["described", "difference", "fingerprint"]
@@ -107,7 +108,7 @@ def _parameters(value: Any) -> dict[str, Any]:
     kind = type(value)
     travels = value.__getstate__() if any("__getstate__" in vars(one) for one in kind.__mro__[:-1]) else None
     found: dict[str, Any] = travels if isinstance(travels, dict) else getattr(value, "__dict__", {})
-    return {name: one for name, one in found.items() if not _is_kept(kind, name)}
+    return {name: one for name, one in found.items() if name != ARGUMENTS and not _is_kept(kind, name)}
 
 
 def _is_kept(kind: type, name: str) -> bool:

@@ -11,49 +11,23 @@ A graph is built line by line, and each line is checked as soon as its inputs ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from types import MappingProxyType
+from typing import Any
 
 from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import GraphError
 from oop_engine.core.graphs.acceptance import check_accepts, check_given
 from oop_engine.core.graphs.html import table_html
+from oop_engine.core.graphs.node import Node
+from oop_engine.core.graphs.plain import nodes_of_plain, plain_nodes
 from oop_engine.core.graphs.stream import Stream
 from oop_engine.core.operator import Operator
 from oop_engine.core.schema import Schema
 
 __all__ = ["Graph", "Node", "Plan", "Stream"]
-
-
-@dataclass(frozen=True)
-class Node:
-    """A source (it has a schema), an operator, or a sink (it has one input and no output)."""
-
-    name: str
-    kind: Literal["source", "operator", "sink"]
-    inputs: tuple[Stream, ...] = ()
-    operator: Operator | None = None
-    schema: Schema | None = None
-
-    @property
-    def ports(self) -> tuple[str, ...]:
-        """Names of the output ports."""
-        if self.operator is not None:
-            return self.operator.outputs
-        return ("out",) if self.kind == "source" else ()
-
-    @property
-    def input_ports(self) -> tuple[str, ...]:
-        """Names of the input ports."""
-        if self.operator is not None:
-            return self.operator.inputs
-        return ("in",) if self.kind == "sink" else ()
-
-    def describe(self) -> str:
-        """Return the node in a few words: its kind and parameters."""
-        return self.operator.describe() if self.operator is not None else self.kind
 
 
 @dataclass
@@ -111,6 +85,38 @@ class Graph:
             schemas.update(self._outputs(node, schemas))
         self._check_ends()
         return Plan(self.name, order, schemas)
+
+    def plain(self) -> dict[str, Any]:
+        """Return the graph as plain data, for JSON: nodes, inputs, schemas, operators with their arguments.
+
+        Raises ``GraphError``, with node and parameter, for functions, and for operators of your own without
+        ``@checked_arguments``.  O(nodes).
+        """
+        return {"graph": self.name, "nodes": plain_nodes(self.name, self.nodes.values())}
+
+    @classmethod
+    def of_plain(
+        cls, data: Mapping[str, Any], kinds: Mapping[str, type[Any]] = MappingProxyType({})
+    ) -> Graph:
+        """Return the graph of which ``plain`` made ``data``; ``kinds``: your own operators by name.
+
+        Nothing but public classes and ``kinds`` is made, so data may come from anywhere.  Raises ``GraphError`` for
+        other data, and as ``source``, ``add`` and ``sink`` do.
+
+        >>> import pyarrow as pa
+        >>> from oop_engine.operators import BoundedDisorder, Punctuate
+        >>> graph = Graph("example")
+        >>> log = graph.source("log", Schema({"ts": pa.int64()}, "ts", "s"))
+        >>> graph.sink("out", graph.add("progress", Punctuate(BoundedDisorder("5 s")), log))
+        >>> again = Graph.of_plain(graph.plain())
+        >>> again.plain() == graph.plain()
+        True
+        """
+        nodes = list(nodes_of_plain(data, kinds))
+        graph = cls(str(data["graph"]))
+        for name, kind, inputs, own in nodes:
+            graph._put(Node(name, kind, inputs, *((own, None) if kind == "operator" else (None, own))))
+        return graph
 
     def resolve(self, stream: Stream) -> Stream:
         """Return ``stream`` with its port named (the first, where none was given)."""
