@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,6 +57,7 @@ def profile(
       oop-engine profile flows.msgpack --by link,key --json
     """
     from oop_engine.lab.report.disorder_table import verdict
+    from oop_engine.lab.report.proposal import in_python, in_sql
     from oop_engine.traces import open_trace
     from oop_engine.traces.profile import profile as measure
 
@@ -75,6 +77,8 @@ def profile(
                 "refused": opened.refused,
                 "notes": opened.notes,
                 "verdict": verdict(found),
+                "python": in_python(trace, opened.schema, found),
+                "sql": in_sql(trace, opened.schema, found),
                 **found.to_dict(),
             }
         )
@@ -103,3 +107,18 @@ def _show(trace: Trace, found: Profile) -> None:
     refused = f"refused rows: {text(trace.refused)}" if trace.refused else "no row refused"
     console.print(f"{punctuation} in the trace; {refused}", markup=False)
     console.print(profile_tables(found))
+    if found.tuples:
+        _propose(trace, found)
+
+
+def _propose(trace: Trace, found: Profile) -> None:
+    """Print the lines of Python and of SQL to start from, whole, so that they can be copied."""
+    from oop_engine.lab.report.proposal import in_python, in_sql
+
+    console = terminal()
+    lines = ["in Python", f"  {in_python(trace.path, trace.schema, found)}"]
+    if (text := in_sql(trace.path, trace.schema, found)) is not None:
+        in_quotes = re.sub(r'([\\"$`])', r"\\\1", text)  # as a shell reads it
+        lines += ["in SQL", f'  oop-engine sql "{in_quotes}"']
+    for line in lines:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)

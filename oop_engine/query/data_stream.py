@@ -19,6 +19,7 @@ from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.project import Project
 from oop_engine.operators.select import Select
+from oop_engine.operators.top_n import TopN
 from oop_engine.operators.values.expressions import Expression
 from oop_engine.operators.windows import Windows
 from oop_engine.query.expression import as_expression
@@ -155,6 +156,29 @@ class DataStream(Runnable):
         """Return each combination of ``columns`` (default: all) and event time once."""
         by = names_of(columns, self.schema, "distinct") or None
         return self._then("distinct", Distinct(by))
+
+    def top(
+        self, n: int, by: str | Sequence[str], per: str | Sequence[str] = (), rank: str | None = None,
+        ties: Literal["row_number", "rank", "dense_rank"] = "row_number",
+    ) -> DataStream:  # fmt: skip
+        """Return the first ``n`` records of each event time by an order: of results of windows, those of each window.
+
+        ``by``: columns, the largest first with a ``-`` before the name; ``per``: of each value of these columns by
+        itself; ``rank``: a new column with the place, from 1.  Raises ``GraphError`` as ``TopN`` does.
+
+        >>> from oop_engine import stream
+        >>> from oop_engine.operators import Count
+        >>> log = stream("log", {"ts": "int64", "host": "string"}).event_time("ts", "5 s", unit="s")
+        >>> busiest = log.group_by("host").window("10 s").agg(n=Count()).top(1, by="-n")
+        >>> rows = [{"ts": 1, "host": "a"}, {"ts": 2, "host": "b"}, {"ts": 3, "host": "b"}]
+        >>> busiest.run(rows).table["host"].to_pylist()
+        ['b']
+        """
+        order = [by] if isinstance(by, str) else list(by)
+        names = names_of([one.removeprefix("-") for one in order], self.schema, "top: by")
+        keys = names_of([per], self.schema, "top: per")
+        signed = [f"-{name}" if one.startswith("-") else name for name, one in zip(names, order, strict=True)]
+        return self._then("top", TopN(n, signed, keys, rank=rank, ties=ties))
 
     def _then(self, hint: str, operator: Any) -> DataStream:
         return DataStream(of_operator(hint, operator, self._output))

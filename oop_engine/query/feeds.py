@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import AsyncIterable, Iterator, Sequence
 from pathlib import Path
@@ -13,10 +14,10 @@ from oop_engine.core.schema import Schema
 from oop_engine.query.event_time import Disorder
 from oop_engine.runners.feeds.forms import Intake
 from oop_engine.traces.lengths import length_text
-from oop_engine.traces.profile import profile
+from oop_engine.traces.profile import Profile, profile
 from oop_engine.traces.trace import Trace, open_trace
 
-__all__ = ["disorder_of", "files_in", "opened"]
+__all__ = ["disorder_of", "files_in", "opened", "profile_of"]
 
 _LOG = logging.getLogger("oop_engine")
 
@@ -61,7 +62,7 @@ def disorder_of(feed: Any, schema: Schema, per: Sequence[str], name: str) -> Dis
             "give it, as in event_time(column, disorder='90 s')"
         )
         raise UsageError(msg)
-    found = profile(_messages(opened(feed, schema), schema, name), schema, per)
+    found = profile_of(feed, schema, per, name)
     most = (found.lateness if found.own_lateness is None else found.own_lateness).most
     text = length_text(most, schema.unit)
     used = f"disorder={text!r}" if most else "disorder='ordered'"
@@ -71,7 +72,19 @@ def disorder_of(feed: Any, schema: Schema, per: Sequence[str], name: str) -> Dis
     return text if most else "ordered"
 
 
+def profile_of(feed: Any, schema: Schema, by: str | Sequence[str], name: str) -> Profile:
+    """Return how far out of order a feed at rest is.  Raises ``UsageError`` without one, ``GraphError`` for columns."""
+    if feed is None:
+        msg = f"profile: source {name!r} has no feed: give {name}=, a path, a data frame or rows"
+        raise UsageError(msg)
+    columns = (by,) if isinstance(by, str) else tuple(by)
+    schema.require(columns, "profile: by")
+    return profile(_messages(opened(feed, schema), schema, name), schema, columns)
+
+
 def _messages(feed: Any, schema: Schema, name: str) -> Iterator[Message]:
     if isinstance(feed, Trace):
         return iter(feed)
+    if isinstance(feed, list) and feed and all(isinstance(one, Trace) for one in feed):
+        return itertools.chain.from_iterable(feed)
     return Intake(f"source {name!r}", schema, "event_time", lambda *_: None).messages(feed)

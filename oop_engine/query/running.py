@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from oop_engine.core.graphs.graph import Graph, Stream
 from oop_engine.core.groups.in_python import rows_of
 from oop_engine.core.page import Page
 from oop_engine.face import run
-from oop_engine.query.feeds import opened
+from oop_engine.query.feeds import opened, profile_of
 from oop_engine.query.finish import Finish
 from oop_engine.query.graph_of import Built, built
 from oop_engine.query.step import StepOutput, steps_of
@@ -24,6 +24,7 @@ from oop_engine.runners.outcome import Outcome
 from oop_engine.runners.replay import arun
 from oop_engine.service.serve import serve
 from oop_engine.service.served import Served
+from oop_engine.traces.profile import Profile
 
 __all__ = ["Runnable", "as_graph"]
 
@@ -118,6 +119,27 @@ class Runnable:
         return await serve(
             made.graph, live, {"result": to}, checkpoint=checkpoint, page=page, signals=signals, **others
         )
+
+    def profile(self, feed: Any = None, /, by: str | Sequence[str] = (), **feeds: Any) -> Profile:
+        """Return how far out of order the feed of the only source is, also within each ``by``, and the costs.
+
+        The feed is read once.  Raises ``UsageError`` if there are several sources or no feed, ``GraphError`` for
+        unknown columns.
+
+        >>> from oop_engine import scan
+        >>> log = scan([{"ts": 3}, {"ts": 1}, {"ts": 4}]).event_time("ts", "2 s", unit="s")
+        >>> log.profile().lateness.most
+        2
+        """
+        sources = {step.name: step for step, _ in steps_of(self._output) if step.operator is None}
+        given = self._by_name(feed, feeds)
+        if len(sources) != 1:
+            msg = (
+                f"profile: is of one source; there are {', '.join(map(str, sources))}: profile each by itself"
+            )
+            raise UsageError(msg)
+        [(name, source)] = sources.items()
+        return profile_of(given.get(str(name), source.feed), source.schemas[0], by, str(name))
 
     def explain(self) -> str:
         """Return the plan in words: the graph, and when each node emits."""

@@ -26,6 +26,7 @@ from oop_engine.operators import (
     AfterCount,
     BoundedDisorder,
     Count,
+    Max,
     Punctuate,
     Sum,
     Tumbling,
@@ -261,3 +262,30 @@ def test_what_is_shown() -> None:
     assert repr(LOG).startswith("DataStream(ts+: int64")
     assert "<table" in LOG._repr_html_()
     assert "without event time" in repr(stream("log", {"ts": "int64"}))
+
+
+def test_top_rows_of_each_window_and_key() -> None:
+    counts = LOG.window("5 s").group_by("host").agg(n=Count(), most=Max("bytes"))
+    found = counts.top(1, by=["-n", "host"], rank="place").run(ROWS).table
+    columns = ("window_end", "host", "n", "place")
+    assert [tuple(row[name] for name in columns) for row in found.to_pylist()] == [
+        (5, "b", 2, 1),
+        (10, "a", 2, 1),
+        (15, "a", 1, 1),
+    ]
+    assert counts.top(1, "-most", per="host").run(ROWS).table.num_rows == counts.run(ROWS).table.num_rows
+    with pytest.raises(GraphError, match="top: by"):
+        counts.top(1, by="-m")
+
+
+def test_the_profile_of_a_source() -> None:
+    found = LOG.filter("bytes > 3").profile(ROWS, by="host")
+    assert (found.tuples, found.lateness.most, found.by) == (6, 3, ("host",))
+    assert found.own_lateness is not None
+    assert found.own_lateness.most == 0
+    with pytest.raises(UsageError, match="has no feed"):
+        LOG.profile()
+    with pytest.raises(UsageError, match="of one source"):
+        ADS.join(CLICKS, "ad", "5 s").profile()
+    with pytest.raises(GraphError, match="profile: by"):
+        LOG.profile(ROWS, by="hots")
