@@ -33,6 +33,8 @@ SMALL: dict[str, tuple[dict[str, str], tuple[int | float | str, ...], int]] = {
     "late_tumbling_join": ({"rate": "40", "minutes": "2", "every": "2 s"}, (0, 10), 2),
     "union_join": ({"rate": "60", "windows": "7", "every": "2 s"}, (0, 40), 3),
     "two_level": ({"unit": "80", "minutes": "2", "each": "5"}, (2, 8), 6),
+    "streaming_consistency": ({"tuples": "6000", "accounts": "10"}, (0, 3), 4),
+    "keyed_watermarks": ({"sensors": "6", "minutes": "5"}, (0, 40), 4),
     "union_count": ({"groups": "30", "minutes": "2"}, (0, 20, 40), 4),
 }
 """Parameters, the points of the sweep, and how many claims there are."""

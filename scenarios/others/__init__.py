@@ -1,0 +1,1 @@
+"""Comparisons that other people made of stream processors, repeated here."""
