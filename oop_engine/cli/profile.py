@@ -80,6 +80,8 @@ def profile(
                 "python": in_python(trace, opened.schema, found),
                 "sql": in_sql(trace, opened.schema, found),
                 **found.to_dict(),
+                "first": opened.schema.in_json(found.first),
+                "last": opened.schema.in_json(found.last),
             }
         )
     else:

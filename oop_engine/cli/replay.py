@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from oop_engine.core.operator import Message
+    from oop_engine.core.schema import Schema
     from oop_engine.lab.scenario import Scenario, Variant
     from oop_engine.runners.outcome import Outcome
 
@@ -221,11 +222,14 @@ def _show(variant: Variant, outcome: Outcome, rows: int, output: Path | None) ->
 
 
 def _plain(scenario: Scenario, values: dict[str, Any], variant: Variant, outcome: Outcome) -> dict[str, Any]:
+    from oop_engine.runners.dispatch import edge_schemas
+
     statistics = outcome.statistics
     operators = {
         name: {"peak": operator.peak._asdict(), "busy_s": operator.busy_s, "counts": operator.counts}
         for name, operator in statistics.operators.items()
     }
+    schemas = edge_schemas(variant.graph.plan())
     return {
         "scenario": scenario.name,
         "parameters": values,
@@ -240,8 +244,17 @@ def _plain(scenario: Scenario, values: dict[str, Any], variant: Variant, outcome
         "tuples_per_s": _rate(outcome),
         "peak_rss_bytes": _peak_rss(),
         "operators": operators,
-        "edges": {name: asdict(edge) for name, edge in statistics.edges.items()},
+        "edges": {
+            name: {**asdict(edge), "below": _below(schemas[name], edge.below)}
+            for name, edge in statistics.edges.items()
+        },
     }
+
+
+def _below(schema: Schema, below: int) -> str | int | None:
+    from oop_engine.core.punctuation import FOREVER, NEVER
+
+    return {NEVER: None, FOREVER: "ended"}.get(below) if below in (NEVER, FOREVER) else schema.in_json(below)
 
 
 def _rate(outcome: Outcome) -> float:

@@ -18,7 +18,7 @@ from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import ContractError, GraphError, UnitError
 from oop_engine.core.graphs.html import table_html
 from oop_engine.core.late.packing import Packing
-from oop_engine.core.units import TIME_UNITS, Length, to_units
+from oop_engine.core.units import TIME_UNITS, Clock, Length, dated, instant, to_units
 from oop_engine.core.values.kinds import plain_type
 from oop_engine.core.values.length_texts import PER_SECOND, time_word
 from oop_engine.core.values.moments import moment_in
@@ -214,6 +214,22 @@ class Schema:
         except ValueError as error:
             msg = f"{place} must be {error}"
             raise GraphError(msg) from error
+
+    @property
+    def clock(self) -> Clock:
+        """What the progressing attribute is to ``units.instant``: a number, or a timestamp in a zone or in none."""
+        kind = self.type_of(self.progressing)
+        if not pa.types.is_timestamp(kind):
+            return "number"
+        return "utc" if kind.tz else "local"
+
+    def moment(self, value: int) -> str:
+        """Return a value of the progressing attribute as text (``units.instant``)."""
+        return instant(value, self.unit, self.clock)
+
+    def in_json(self, value: int) -> str | int:
+        """Return a value of the progressing attribute for JSON: a moment as RFC 3339 has it, or else the number."""
+        return dated(value, self.unit, self.clock) or value
 
     def select(self, names: list[str]) -> Schema:
         """Return the schema of some of the columns; the progressing attribute must stay."""

@@ -7,10 +7,10 @@ integers.  Lengths are turned into whole units once, when a graph is built.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,15 +18,19 @@ from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import UnitError
 from oop_engine.core.values.length_texts import FORMS, PER_SECOND, has_word, parsed
 
-__all__ = ["TIME_UNITS", "Length", "instant", "lasting", "to_seconds", "to_units"]
+__all__ = ["TIME_UNITS", "Clock", "Length", "dated", "instant", "lasting", "to_seconds", "to_units"]
 
 Length = int | str | timedelta
 """An integer in the attribute's own unit, a text such as ``"15 min"``, or a ``timedelta`` (also NumPy's, pandas's)."""
+
+Clock = Literal["number", "utc", "local"]
+"""What an attribute is: a number, a timestamp in a zone, a timestamp in none."""
 
 TIME_UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 """Time units a progressing attribute can have, and how many there are in a second."""
 
 _FIRST_S, _LAST_S = 315_532_800, 253_402_300_800  # the years 1980 to 9999
+_EPOCH = datetime(1970, 1, 1)
 _SHORT_S = 120.0
 _SIZES = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")]
 _INTEGERS = (int, np.integer)
@@ -110,18 +114,30 @@ def to_seconds(value: int, unit: str) -> float:
     return value / TIME_UNITS.get(unit, 1)
 
 
-def instant(value: int, unit: str) -> str:
-    """Return a point of the attribute in words: as a date in UTC, if it can be one since 1980, or with its unit.
+def instant(value: int, unit: str, clock: Clock = "number") -> str:
+    """Return a point of the attribute as text: a moment as RFC 3339 has it (``dated``), another one with its unit.
 
-    >>> instant(1_714_564_990_500, "ms"), instant(40, "s")
-    ('2024-05-01 12:03:10.500', '40 s')
+    >>> instant(1_714_564_990_500, "ms"), instant(40, "s"), instant(40, "s", "utc"), instant(40, "s", "local")
+    ('2024-05-01T12:03:10.500Z', '40 s', '1970-01-01T00:00:40Z', '1970-01-01T00:00:40')
     """
-    seconds = to_seconds(value, unit)
-    if unit not in TIME_UNITS or not _FIRST_S <= seconds < _LAST_S:
-        return f"{value:,} {unit}"
-    found = datetime.fromtimestamp(value // TIME_UNITS[unit], UTC)
-    rest = f".{int(seconds % 1 * 1000):03}" if value % TIME_UNITS[unit] else ""
-    return f"{found:%Y-%m-%d %H:%M:%S}{rest}"
+    return dated(value, unit, clock) or f"{value:,} {unit}"
+
+
+def dated(value: int, unit: str, clock: Clock = "number") -> str | None:
+    """Return a point of the attribute as RFC 3339 has it; None: it is no moment.
+
+    ``clock``: what the attribute is.  A number is a moment, in UTC, if it can be one since 1980; a local timestamp has
+    no zone, and gets none.
+    """
+    if unit not in TIME_UNITS or (clock == "number" and not _FIRST_S <= to_seconds(value, unit) < _LAST_S):
+        return None
+    seconds, rest = divmod(value, TIME_UNITS[unit])
+    try:
+        found = _EPOCH + timedelta(seconds=seconds)
+    except OverflowError:  # of a year that has no date
+        return None
+    digits = len(str(TIME_UNITS[unit])) - 1
+    return f"{found.isoformat()}{f'.{rest:0{digits}}' * bool(rest)}{'Z' * (clock != 'local')}"
 
 
 def lasting(value: int, unit: str) -> str:

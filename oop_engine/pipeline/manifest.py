@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from oop_engine.core.errors import TraceError
+from oop_engine.core.units import dated
 from oop_engine.pipeline.declaration import Declaration
 from oop_engine.pipeline.inputs import Input
 from oop_engine.pipeline.segmenting import source_names
@@ -49,7 +50,7 @@ def manifest(
         "quarantined": _by_reason(parsed["quarantined"]),
         "sources": sources,
         "slices": steps.result("order")["slices"] if "order" in done else None,
-        "profile": {name: source["profile"] for name, source in _result(steps, "profile").items()},
+        "profile": {name: _dated(source["profile"]) for name, source in _result(steps, "profile").items()},
         "policy": _result(steps, "policy"),
         "run": {key: value for key, value in _result(steps, "run").items() if key != "late"},
         "seconds": {"start": round(start_s, 3)} | {name: mark["seconds"] for name, mark in done.items()},
@@ -102,3 +103,10 @@ def write_manifest(path: Path, values: Mapping[str, Any]) -> None:
     unfinished = path.with_suffix(".part")
     unfinished.write_text(json.dumps(values, indent=1, default=str), encoding="utf-8")
     unfinished.replace(path)
+
+
+def _dated(profile: dict[str, Any]) -> dict[str, Any]:
+    """Return a profile with its moments as RFC 3339 has them."""
+    return {
+        **profile, **{name: dated(profile[name], profile["unit"]) or profile[name] for name in ("first", "last")}
+    }  # fmt: skip

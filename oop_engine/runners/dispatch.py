@@ -20,6 +20,7 @@ from oop_engine.core.graphs.statistics import EdgeStatistics, OperatorStatistics
 from oop_engine.core.operator import Emission, Message, Operator, State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import GroupWise, Joint, Linear, Punctuation, Watermark
+from oop_engine.core.schema import Schema
 from oop_engine.runners.changes import Changes
 
 __all__ = [
@@ -213,6 +214,11 @@ def statistics_of(plan: Plan) -> Statistics:
         edges={_edge_name(stream, node): EdgeStatistics() for stream, node, _ in plan.edges()},
         operators={node.name: OperatorStatistics() for node in plan.of_kind("operator")},
     )
+
+
+def edge_schemas(plan: Plan) -> dict[str, Schema]:
+    """Return the schema of each edge, by the names that statistics have."""
+    return {_edge_name(stream, node): plan.schema(stream) for stream, node, _ in plan.edges()}
 
 
 def not_open(graph: str, source: str, sources: Collection[str]) -> UsageError:

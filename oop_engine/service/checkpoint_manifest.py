@@ -129,7 +129,7 @@ def check_graph(
         raise UsageError(msg)
     if manifest.over and not after_drain:
         msg = (
-            f"{place}: its streams have ended, and all results are written: resume from the same positions, with empty "
+            f"{place}: its streams have ended, and all results are out: resume from the same positions, with empty "
             "operators, by --after-drain (after_drain=True), or start with another folder"
         )
         raise UsageError(msg)

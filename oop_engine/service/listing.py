@@ -9,7 +9,8 @@ from typing import Any
 
 from oop_engine.core.errors import SnapshotError, UsageError
 from oop_engine.core.punctuation import FOREVER, NEVER
-from oop_engine.core.units import instant
+from oop_engine.core.units import Clock, dated, instant
+from oop_engine.core.values.rfc3339 import moment_of
 from oop_engine.service.checkpoint_folder import CheckpointFolder
 from oop_engine.service.epochs import Entry, last_entry
 from oop_engine.service.why import Standing, sentences
@@ -53,7 +54,7 @@ def _listed(folder: CheckpointFolder, number: int, entry: Entry | None, now: flo
         "epoch": number,
         "kind": entry.kind,
         "owner": entry.owner,
-        "at": entry.at,
+        "at": moment_of(entry.at),
         "age_s": max(now - entry.at, 0.0),
     }
     if entry.kind != "record":
@@ -62,7 +63,7 @@ def _listed(folder: CheckpointFolder, number: int, entry: Entry | None, now: flo
         manifest = folder.manifest_of(entry)
     except SnapshotError as error:
         return {**known, "problem": str(error)}
-    bounds, units = manifest.standing.get("bounds", {}), manifest.standing.get("units", {})
+    bounds, units, clocks = (manifest.standing.get(of, {}) for of in ("bounds", "units", "clocks"))
     return {
         **known,
         "graph": manifest.graph,
@@ -73,13 +74,19 @@ def _listed(folder: CheckpointFolder, number: int, entry: Entry | None, now: flo
         ),
         "positions": manifest.positions,
         "counts": manifest.counts,
-        "bounds": {edge: _plain(below) for edge, below in bounds.items()},
+        "bounds": {
+            edge: _plain(below, units[edge], clocks.get(edge, "number")) for edge, below in bounds.items()
+        },
+        "units": units,
         "bounds_as_times": {
-            edge: instant(below, units[edge]) if below not in (NEVER, FOREVER) else _plain(below)
+            edge: instant(below, units[edge], clocks.get(edge, "number"))
+            if below not in (NEVER, FOREVER)
+            else _plain(below, units[edge])
             for edge, below in bounds.items()
         },
     }
 
 
-def _plain(below: int) -> int | str | None:
-    return {NEVER: None, FOREVER: "ended"}.get(below, below)
+def _plain(below: int, unit: str, clock: Clock = "number") -> int | str | None:
+    """Return a bound for JSON: a moment as RFC 3339 has it, or else the number."""
+    return {NEVER: None, FOREVER: "ended"}.get(below, dated(below, unit, clock) or below)

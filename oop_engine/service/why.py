@@ -14,7 +14,7 @@ from oop_engine.core.graphs.graph import Plan, Stream
 from oop_engine.core.graphs.statistics import Statistics
 from oop_engine.core.operator import Operator, State
 from oop_engine.core.punctuation import FOREVER, NEVER
-from oop_engine.core.units import instant, lasting
+from oop_engine.core.units import Clock, instant, lasting
 
 __all__ = [
     "Reason", "RunningGraph", "Standing", "held_back", "kept_by", "sentences", "slowest", "source_of", "standing",
@@ -40,7 +40,7 @@ class Standing:
     stream; ``units``: by edge; ``state``: by operator (``State``); ``waits``: the output of an operator that waits;
     ``groups``: by such an operator its groups that are furthest behind, as text, each with its bound.
     ``windows``: by operator, of each definition how many windows are open (None: unknown), and the first start and the
-    last end (None: unknown), in words; only in checkpoints.
+    last end (None: unknown), in words; only in checkpoints.  ``clocks``: by edge (``Schema.clock``).
     """
 
     inputs: dict[str, list[tuple[str, str]]]
@@ -50,6 +50,11 @@ class Standing:
     waits: dict[str, str]
     groups: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     windows: dict[str, list[tuple[int | None, str | None, str | None]]] = field(default_factory=dict)
+    clocks: dict[str, Clock] = field(default_factory=dict)
+
+    def moment(self, edge: str, value: int) -> str:
+        """Return a time of an edge as text: a moment as RFC 3339 has it."""
+        return instant(value, self.units[edge], self.clocks.get(edge, "number"))
 
 
 @dataclass(frozen=True)
@@ -64,11 +69,13 @@ class Reason:
 
 def standing(runs: RunningGraph) -> Standing:
     """Return how far a running graph is.  O(edges), and O(groups) where groups have bounds of their own."""
-    plan, inputs, units = runs.plan, dict[str, list[tuple[str, str]]](), dict[str, str]()
+    plan, inputs = runs.plan, dict[str, list[tuple[str, str]]]()
+    units, clocks = dict[str, str](), dict[str, Clock]()
     for stream, node, _ in plan.edges():
         edge = f"{_short(stream)} -> {node}"
         inputs.setdefault(node, []).append((edge, stream.node))
-        units[edge] = plan.schema(stream).unit
+        schema = plan.schema(stream)
+        units[edge], clocks[edge] = schema.unit, schema.clock
     operators = runs.operators.items()
     groups = {name: operator.slowest_groups(_GROUPS) for name, operator in operators}
     return Standing(
@@ -78,6 +85,7 @@ def standing(runs: RunningGraph) -> Standing:
         {name: tuple(operator.state()) for name, operator in operators},  # type: ignore[misc]
         {name: operator.waits for name, operator in operators if operator.waits is not None},
         {name: [(_named(keys), below) for keys, below in found] for name, found in groups.items() if found},
+        clocks=clocks,
     )
 
 
@@ -86,12 +94,12 @@ def windows_of(runs: RunningGraph) -> dict[str, list[tuple[int | None, str | Non
     found = {}
     for name, operator in runs.operators.items():
         if listed := operator.open_windows(_DEFINITIONS):
-            unit = runs.plan.inputs(name)[0].unit
+            moment = runs.plan.inputs(name)[0].moment
             found[name] = [
                 (
                     one.number,
-                    instant(one.oldest[0], unit) if one.oldest else None,
-                    instant(one.newest[1], unit) if one.newest else None,
+                    moment(one.oldest[0]) if one.oldest else None,
+                    moment(one.newest[1]) if one.newest else None,
                 )
                 for one in listed
             ]
@@ -163,7 +171,7 @@ def slowest(found: Standing, node: str) -> tuple[str, list[str], str]:
     The way back from ``node`` goes along the least bounds.
     """
     ahead: tuple[int, str] | None = None
-    at, below, unit, way = node, NEVER, "", list[str]()
+    at, below, way = node, NEVER, list[str]()
     while inputs := found.inputs.get(at):
         ranked = sorted((found.bounds.get(edge, NEVER), edge, origin) for edge, origin in inputs)
         if ranked[0][0] == NEVER < below:
@@ -171,22 +179,21 @@ def slowest(found: Standing, node: str) -> tuple[str, list[str], str]:
         if len(ranked) > 1 and ahead is None:
             ahead = (ranked[-1][0], source_of(found, ranked[-1][2]))
         below, edge, at = ranked[0]
-        unit = found.units.get(edge, "")
         way.append(edge)
     holder = source_of(found, at)
-    return holder, way, _sentence(holder, below, unit, ahead)
+    return holder, way, _sentence(found, holder, below, way, ahead)
 
 
-def _sentence(source: str, below: int, unit: str, ahead: tuple[int, str] | None) -> str:
+def _sentence(found: Standing, source: str, below: int, way: list[str], ahead: tuple[int, str] | None) -> str:
     if below == FOREVER:
         return f"{source!r} has ended, and it waits for nothing"
     if below == NEVER:
         return f"it waits for {source!r}, of which no punctuation for the whole stream has come"
     behind = ""
     if ahead is not None and ahead[0] > below:
-        gap = f"{lasting(ahead[0] - below, unit)} behind {ahead[1]!r}"
+        gap = f"{lasting(ahead[0] - below, found.units[way[-1]])} behind {ahead[1]!r}"
         behind = f"; {ahead[1]!r} has ended" if ahead[0] == FOREVER else f", {gap}"
-    return f"it waits for {source!r}, whose bound is {instant(below, unit)}{behind}"
+    return f"it waits for {source!r}, whose bound is {found.moment(way[-1], below)}{behind}"
 
 
 def _of_groups(found: Standing, node: str) -> str:
@@ -194,11 +201,11 @@ def _of_groups(found: Standing, node: str) -> str:
     if not (groups := found.groups.get(node)):
         return ""
     name, below = groups[0]
-    unit = found.units[found.inputs[node][0][0]]
+    edge = found.inputs[node][0][0]
     of = (
         "has no bound yet"
         if below == NEVER
-        else f"is furthest behind, with results from {instant(below, unit)} on"
+        else f"is furthest behind, with results from {found.moment(edge, below)} on"
     )
     return f"; of its groups {name} {of}"
 

@@ -7,12 +7,14 @@ made.  One that was restored from a backup is as old as before: there the last m
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 from zlib import crc32
 
 from oop_engine.connectors.library import library
 from oop_engine.connectors.source import BEGIN_AGAIN, Position
 from oop_engine.core.errors import TraceError, UsageError
+from oop_engine.core.values.rfc3339 import rfc3339
 
 __all__ = ["StreamLog"]
 
@@ -47,8 +49,8 @@ class StreamLog:
 
     def check_made(self, about: Any) -> None:
         """Raise ``TraceError`` if the stream was made again."""
-        created = None if about.created is None else about.created.isoformat()
-        if self._created is not None and created is not None and created != self._created:
+        created = None if about.created is None else rfc3339(about.created)
+        if self._created is not None and created is not None and not _is_one_moment(created, self._created):
             msg = (
                 f"{self._place}: was deleted and made again since its messages were read (it was made {self._created}, "
                 f"and is of {created}): messages of the earlier stream that were not read are lost: {BEGIN_AGAIN}"
@@ -88,6 +90,11 @@ class StreamLog:
                     f"restored from a backup, and messages that were not read may be lost: {BEGIN_AGAIN}"
                 )
                 raise TraceError(msg)
+
+
+def _is_one_moment(left: str, right: str) -> bool:
+    """Tell whether two texts are one moment; positions of earlier versions have ``+00:00`` in place of ``Z``."""
+    return datetime.fromisoformat(left) == datetime.fromisoformat(right)
 
 
 def _mark(subject: str, data: bytes, at: Any) -> list[int]:

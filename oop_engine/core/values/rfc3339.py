@@ -7,20 +7,22 @@ read the others.  A column without a zone has moments without one: a zone is not
 from __future__ import annotations
 
 import re
-from datetime import date, datetime, time
+from datetime import UTC, date, datetime, time
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["for_texts", "moment_texts", "rfc3339", "rfc3339_of"]
+__all__ = ["for_texts", "moment_of", "moment_texts", "rfc3339", "rfc3339_of"]
 
 _OFFSET = r"([+-][0-9]{2})([0-9]{2})$"
 _TO_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
-def rfc3339(value: Any) -> str:
+def rfc3339(value: Any, seconds: str = "auto") -> str:
     """Return a value of Python as text: moments as RFC 3339 has them, others by ``str``.
+
+    ``seconds``: the digits of a ``datetime``, as ``isoformat`` has them.
 
     >>> from datetime import UTC
     >>> rfc3339(datetime(2026, 3, 1, 9, tzinfo=UTC)), rfc3339(datetime(2026, 3, 1, 9)), rfc3339(5)
@@ -28,8 +30,17 @@ def rfc3339(value: Any) -> str:
     """
     if not isinstance(value, datetime | date | time):
         return str(value)
-    text = value.isoformat()
+    text = value.isoformat(timespec=seconds) if isinstance(value, datetime | time) else value.isoformat()
     return f"{text[:-6]}Z" if text.endswith("+00:00") else text
+
+
+def moment_of(wall_s: float) -> str:
+    """Return seconds since 1970, as ``time.time`` has them, as RFC 3339 has it, in milliseconds.
+
+    >>> moment_of(1_714_564_990.5)
+    '2024-05-01T12:03:10.500Z'
+    """
+    return rfc3339(datetime.fromtimestamp(round(wall_s * 1000) / 1000, UTC), "milliseconds")
 
 
 def rfc3339_of(text: str) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oop_engine.core.errors import SetupError, UsageError
+from oop_engine.core.values.rfc3339 import moment_of
 from oop_engine.service.dashboard.http import Refused, Request, answer, read_request
 from oop_engine.service.dashboard.metrics import prometheus
 
@@ -164,7 +165,7 @@ class Dashboard:
 
     def _state(self) -> tuple[str, str]:
         """Return the last sample, and the points of those before."""
-        return json.dumps({**self._sampler.fresh(), "points": [*self._sampler.points]}), _JSON
+        return json.dumps(_outside(self._sampler.fresh(), [*self._sampler.points])), _JSON
 
     def _metrics(self) -> tuple[str, str]:
         return prometheus(self._sampler.fresh()), "text/plain; version=0.0.4; charset=utf-8"
@@ -179,10 +180,32 @@ class Dashboard:
             while not writer.is_closing():
                 sample = await following()
                 point = self._sampler.points[-1]
-                writer.write(f"data: {json.dumps({**sample, 'points': [point]})}\n\n".encode())
+                writer.write(f"data: {json.dumps(_outside(sample, [point]))}\n\n".encode())
                 async with asyncio.timeout(_STALLED_S):
                     await writer.drain()
         except OSError:  # the visitor closed the connection, or has read nothing for ``_STALLED_S``
             return
         finally:
             self._sampler.look(-1)
+
+
+def _outside(sample: dict[str, Any], points: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return a sample as it is sent: moments as RFC 3339 has them."""
+    checkpoints = sample["checkpoints"]
+    return {
+        **sample,
+        "at": moment_of(sample["at"]),
+        **{kind: [*map(_bounded, sample[kind])] for kind in ("sources", "edges")},
+        "checkpoints": {**checkpoints, "last": [*map(_dated, checkpoints["last"])]},
+        "points": [*map(_dated, points)],
+    }
+
+
+def _bounded(of: dict[str, Any]) -> dict[str, Any]:
+    """Return an edge or a source whose bound is a moment, or else a number."""
+    rest = {name: value for name, value in of.items() if name != "moment"}
+    return {**rest, "below": of["moment"] or of["below"]}
+
+
+def _dated(of: dict[str, Any]) -> dict[str, Any]:
+    return {**of, "at": moment_of(of["at"])}

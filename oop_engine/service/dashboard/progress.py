@@ -7,7 +7,6 @@ import logging
 from typing import TYPE_CHECKING
 
 from oop_engine.core.punctuation import FOREVER, NEVER
-from oop_engine.core.units import instant
 from oop_engine.service.why import standing
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def progress(service: Service, before: int, passed_s: float) -> str:
     """
     rows, found = service.rows, standing(service.local)
     bounds = [
-        (below, found.units[edge])
+        (below, edge)
         for inputs in found.inputs.values()
         for edge, _ in inputs
         if (below := found.bounds.get(edge, NEVER)) not in (NEVER, FOREVER)
@@ -49,7 +48,8 @@ def progress(service: Service, before: int, passed_s: float) -> str:
     late = sum(operator.counts().get("late", 0) for operator in operators)
     refused = sum(sum(counts.values()) for counts in service.dead.counts.values())
     parts = [f"{rows:,} rows, {(rows - before) / max(passed_s, 1e-3):,.0f} rows/s"]
-    parts += [f"bound {instant(*min(bounds))}"] if bounds else ["no bound yet"]
+    least, edge = min(bounds, default=(NEVER, ""))
+    parts += [f"bound {found.moment(edge, least)}" if edge else "no bound yet"]
     parts += [f"{late:,} late", *([f"{refused:,} not readable"] if refused else [])]
     parts += [f"{service.epochs:,} checkpoint{'' if service.epochs == 1 else 's'}"] * (
         service.place is not None

@@ -16,7 +16,8 @@ from typing import Any
 from oop_engine.core.graphs.graph import Stream
 from oop_engine.core.operator import Operator, State
 from oop_engine.core.punctuation import FOREVER, NEVER
-from oop_engine.core.units import TIME_UNITS, instant, lasting, to_seconds
+from oop_engine.core.schema import Schema
+from oop_engine.core.units import TIME_UNITS, dated, lasting, to_seconds
 from oop_engine.service.service import Service
 from oop_engine.service.why import Reason, Standing, held_back, slowest, standing
 
@@ -146,7 +147,7 @@ class Sampler:
 
     def _source(self, found: Standing, name: str, silent_s: float, apart: float, now: float) -> Sample:
         inlet, dead = self._service.inlets[name], self._service.dead
-        below, unit = _bound_of(found, name)
+        below, edge = _bound_of(found, name)
         before, self._counts[name] = self._counts.get(name, inlet.tuples), inlet.tuples
         return {
             "name": name,
@@ -160,8 +161,8 @@ class Sampler:
             "losses": inlet.source.link.losses,
             "silent_s": silent_s,
             "ended": inlet.ended,
-            **_bound(below, unit, now),
-            "unit": unit,
+            **_bound(found, edge, below, now),
+            "unit": found.units.get(edge, ""),
         }
 
     def _edges(self, found: Standing, now: float) -> list[Sample]:
@@ -179,7 +180,7 @@ class Sampler:
                         "tuples": count.tuples,
                         "punctuations": count.punctuations,
                         "still_s": self._since("bound", edge, count.below, now),
-                        **_bound(count.below, found.units[edge], now),
+                        **_bound(found, edge, count.below, now),
                     }
                 )
         return edges
@@ -194,7 +195,7 @@ class Sampler:
                 operator = self._service.local.operators[node.name]
                 busy = self._service.local.statistics.operators[node.name].busy_s
                 before, self._busy[node.name] = self._busy.get(node.name, busy), busy
-                unit = plan.schema(Stream(node.name, node.ports[0])).unit
+                schema = plan.schema(Stream(node.name, node.ports[0]))
                 shown |= {
                     "class": type(operator).__name__,
                     "describe": self._described[node.name],
@@ -203,10 +204,10 @@ class Sampler:
                     "busy_s": busy,
                     "busy": min((busy - before) / apart, 1.0),
                     "groups": [
-                        {"group": name, "bound": None if below == NEVER else instant(below, unit)}
+                        {"group": name, "bound": None if below == NEVER else schema.moment(below)}
                         for name, below in found.groups.get(node.name, ())
                     ],
-                    "windows": _windows(operator, unit),
+                    "windows": _windows(operator, schema),
                 }
             if node.name in reasons:
                 shown |= {"why": reasons[node.name].text, "holder": reasons[node.name].holder}
@@ -238,11 +239,11 @@ class Sampler:
         )
 
 
-def _windows(operator: Operator, unit: str) -> list[Sample]:
+def _windows(operator: Operator, schema: Schema) -> list[Sample]:
     """Return the open windows of an operator, by definition, in words."""
 
     def words(span: tuple[int, int] | None) -> list[str] | None:
-        return None if span is None else [instant(at, unit) for at in span]
+        return None if span is None else [schema.moment(at) for at in span]
 
     return [
         {"window": one.name, "number": one.number, "oldest": words(one.oldest), "newest": words(one.newest)}
@@ -251,25 +252,31 @@ def _windows(operator: Operator, unit: str) -> list[Sample]:
 
 
 def _bound_of(found: Standing, source: str) -> tuple[int, str]:
-    """Return the bound of a source: the first that there is on its way, before it meets others or is in windows."""
+    """Return the bound of a source, and its edge: the first on its way, before it meets others or is in windows."""
     ways = {origin: (node, edge) for node, inputs in found.inputs.items() for edge, origin in inputs}
-    at, unit = source, ""
+    at, edge = source, ""
     while at in ways:
         node, edge = ways[at]
-        unit = found.units[edge]
         if found.bounds.get(edge, NEVER) != NEVER or len(found.inputs[node]) > 1 or node in found.waits:
-            return found.bounds.get(edge, NEVER), unit
+            return found.bounds.get(edge, NEVER), edge
         at = node
-    return NEVER, unit
+    return NEVER, edge
 
 
-def _bound(below: int, unit: str, now: float) -> Sample:
+def _bound(found: Standing, edge: str, below: int, now: float) -> Sample:
     """Return a bound in words, and in seconds how far it is behind the clock, if it is a moment of a clock."""
     if below in (NEVER, FOREVER):
-        return {"below": None, "bound": "ended" if below == FOREVER else None, "clock_s": None}
+        return {
+            "below": None,
+            "moment": None,
+            "bound": "ended" if below == FOREVER else None,
+            "clock_s": None,
+        }
+    unit = found.units[edge]
     behind = now - to_seconds(below, unit) if unit in TIME_UNITS else None
     clock_s = behind if behind is not None and abs(behind) < _A_CLOCK_S else None
-    return {"below": below, "bound": instant(below, unit), "clock_s": clock_s}
+    moment = dated(below, unit, found.clocks[edge])
+    return {"below": below, "moment": moment, "bound": found.moment(edge, below), "clock_s": clock_s}
 
 
 def _behind(sources: list[Sample]) -> None:

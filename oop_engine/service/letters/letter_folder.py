@@ -18,6 +18,7 @@ from typing import Any
 from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import UsageError
 from oop_engine.core.page import Page
+from oop_engine.core.values.rfc3339 import rfc3339
 from oop_engine.service.dead_letters import DEAD_LETTERS
 from oop_engine.system.disk import Disk
 from oop_engine.traces.format_registry import suffixes
@@ -80,7 +81,7 @@ class LetterFolder:
         found = []
         for number, row in enumerate(rows, 1):
             letter = f"{name}:{number}"
-            at = row["at"].isoformat(timespec="milliseconds")
+            at = rfc3339(row["at"], "milliseconds")
             columns = {each: row[each] for each in ("source", "position", "reason", "record", "coding")}
             found.append(Letter(letter, at=at, retried=letter in known, **columns))
         return found

@@ -188,7 +188,7 @@ def test_a_damaged_last_entry_is_told_for_its_results_may_be_out(tmp_path: Path)
     torn = tmp_path / "epochs" / "0000003.json"
     torn.write_bytes(b'{"number": 3, "ki')
     with pytest.raises(
-        SnapshotError, match=r"epochs/0000003.json: is damaged: put it back as it was, or remove it"
+        SnapshotError, match=r"epochs/0000003.json: is damaged: restore the file, or remove it"
     ):
         CheckpointFolder(tmp_path).claim()
     torn.unlink()

@@ -101,7 +101,7 @@ def test_a_sample_tells_who_holds_a_window_and_since_when() -> None:
             assert reason["node"] == "per-minute"
             assert reason["way"] == ["both -> per-minute", "west-edge -> both"]
             assert reason["text"].partition(": ")[2] == (
-                "it waits for 'west', whose bound is 2024-05-01 11:30:04, 26 s behind 'east'; "
+                "it waits for 'west', whose bound is 2024-05-01T11:30:04Z, 26 s behind 'east'; "
                 "'west' has sent nothing for 30 s"
             )
             east, west = sampler.last["sources"]
@@ -119,7 +119,7 @@ def test_a_sample_tells_who_holds_a_window_and_since_when() -> None:
             assert nodes["east-edge"]["counts"]["late"] == 1
             assert nodes["per-minute"]["state"]["partials"] == 2
             assert nodes["per-minute"]["holder"] == "west"
-            minute = ["2024-05-01 11:30:00", "2024-05-01 11:31:00"]
+            minute = ["2024-05-01T11:30:00Z", "2024-05-01T11:31:00Z"]
             assert nodes["per-minute"]["windows"] == [
                 {"window": "Tumbling(60)", "number": 1, "oldest": minute, "newest": minute}
             ]

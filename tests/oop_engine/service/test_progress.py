@@ -43,7 +43,7 @@ def test_a_service_logs_its_start_and_its_progress(tmp_path: Path, caplog: pytes
     assert start + f"a checkpoint every 99 s in {tmp_path}; Ctrl-C stops" in lines
     line = [line for line in lines if "rows/s" in line][-1]
     assert line.startswith("3 rows, ")
-    assert line.endswith(" rows/s, bound 2026-03-01 09:00:25, 1 late, 0 checkpoints")
+    assert line.endswith(" rows/s, bound 2026-03-01T09:00:25Z, 1 late, 0 checkpoints")
 
 
 def test_a_script_needs_no_event_loop() -> None:

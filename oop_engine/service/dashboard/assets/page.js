@@ -174,6 +174,7 @@ function again() { // of another size, or in other colors
 }
 
 function show(found) {
+  for (const each of [found, ...found.points, ...found.checkpoints.last]) each.at = Date.parse(each.at) / 1000;
   points = points.concat(found.points.filter(point => !points.length || point.at > points.at(-1).at)).slice(-POINTS);
   sample = found;
   for (const part of [showFigures, showWhy, showGraph, showDetail, showWindows, showTables, showPlots]) part();
