@@ -10,7 +10,7 @@ is known to the source alone: a service keeps it in its checkpoints, as JSON, an
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Container
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
@@ -51,6 +51,7 @@ class LiveSource:
     ``adds``: columns that it adds to rows by itself, which a schema need not have.
     ``reads``: the file or folder of this machine that it reads, which no sink of the service may write to.
     ``unreadable`` is set by the service: a source calls it with rows that it cannot read itself.
+    ``columns`` is set by the service: the names that its schema has; None: all that there are.
     ``link``: a source tells it whether its server is there (``here``, ``gone``).
     """
 
@@ -64,6 +65,7 @@ class LiveSource:
     is_file: ClassVar[bool] = False
     format: Format = "rows"
     unreadable: Unreadable | None = None
+    columns: Container[str] | None = None
 
     @cached_property
     def link(self) -> ServerLink:

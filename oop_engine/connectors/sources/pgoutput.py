@@ -1,138 +1,223 @@
-"""pgoutput: the messages of Postgres's logical replication, from bytes to rows.
+"""pgoutput: the messages of Postgres's logical replication, from bytes to rows as JSON.
+
+Numbers stay as the server writes them, which is JSON but for ``NaN``, ``Infinity`` and ``-Infinity``, as other sources
+have them.  Values of other types than numbers and booleans are texts.  Bytes that are no UTF-8 (of a database in
+``SQL_ASCII``) stay as they are, so that their row is refused.
 
 Source: the PostgreSQL documentation, "Logical Replication Message Formats" (protocol version 1).
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable
+import json
+import logging
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
-from typing import Any
+from struct import Struct
 
-__all__ = ["Decoder", "lsn_of", "text_of_lsn"]
+__all__ = ["Decoder", "OtherTransactionError"]
 
-_INTEGERS, _FLOATS, _BOOL = {20, 21, 23, 26}, {700, 701}, 16
+_LOG = logging.getLogger("oop_engine")
+_NUMBERS, _BOOL = {20, 21, 23, 26, 700, 701}, 16
 _OPERATIONS = {"I": "insert", "U": "update", "D": "delete"}
+_BEGIN, _COMMIT = Struct(">q"), Struct(">xqq")
+_TABLE, _SIZE, _COUNT = Struct(">i"), Struct(">i"), Struct(">h")
+_COLUMN = Struct(">ii")
+_NULL, _TEXT, _UNCHANGED = b"ntu"
+_BOOLS = {b"t": b"true", b"f": b"false"}
+_ADDED = ("_table", "_operation")
+
+Cells = dict[int, bytes | None]
+"""Values of a row as JSON, by the number of their column; None: it was not sent, for it has not changed."""
 
 
-def lsn_of(text: str) -> int:
-    """Return a place in the log as a number.
-
-    >>> lsn_of("1/A"), text_of_lsn(4294967306)
-    (4294967306, '1/A')
-    """
-    high, _, low = text.partition("/")
-    return (int(high, 16) << 32) | int(low, 16)
+class OtherTransactionError(Exception):
+    """The log does not have the changes that were read before."""
 
 
-def text_of_lsn(lsn: int) -> str:
-    """Return a place in the log as Postgres writes it."""
-    return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
+@dataclass(frozen=True)
+class TableColumn:
+    """A column of a table: its name and type, and whether it is of the key that old rows are sent by."""
+
+    name: str
+    kind: int
+    in_key: bool
+
+    @property
+    def label(self) -> bytes:
+        """Its name, as an object of JSON has it."""
+        return quoted(self.name.encode(errors="surrogateescape")) + b": "
 
 
 @dataclass(frozen=True)
 class Relation:
-    """A table: its name, and the names and types of its columns."""
+    """A table: its name, and its columns."""
 
     name: str
-    columns: list[tuple[str, int]]
+    columns: list[TableColumn]
+    labels: list[bytes]
+
+    def ending(self, operation: str) -> bytes:
+        """Return the columns that are added to each row, and the end of it."""
+        return b'"_table": %b, "_operation": "%b"}' % (quoted(self.name.encode()), operation.encode())
 
 
 @dataclass
 class Decoder:
-    """Collects the rows of a transaction; ``take`` returns them with its end, when that has come.
+    """Collects rows in ``rows``, each an object of JSON.
 
-    ``wanted``: whether an operation (insert, update, delete) on a table is read.  ``within``: a transaction has begun,
-    and its end has not come.
+    ``wanted``: whether an operation (insert, update, delete, truncate) is read.  ``needed``: the names of columns
+    without which a row is refused; None: all.  ``refused`` is called with the reason and the row.  ``commit``: the
+    place where the transaction commits that is read now; 0: none is.  ``changes``: how many of it were taken.
+    ``end``: behind it, once it has ended.  ``skipped``: commit and number of changes that were read before.
     """
 
-    wanted: Callable[[str, str], bool]
-    within: bool = False
+    wanted: Container[str]
+    needed: Container[str] | None
+    refused: Callable[[str, bytes], None]
+    skipped: tuple[int, int] = (0, 0)
+    commit: int = 0
+    changes: int = 0
+    end: int = 0
+    rows: list[bytes] = field(default_factory=list)
     _relations: dict[int, Relation] = field(default_factory=dict)
-    _rows: list[dict[str, Any]] = field(default_factory=list)
 
-    def take(self, data: bytes) -> tuple[list[dict[str, Any]], int] | None:
-        """Take a message; return the rows of a transaction and the place behind it, at its end."""
-        kind, at = chr(data[0]), _Cursor(data, 1)
-        if kind == "B":
-            self._rows, self.within = [], True
-        elif kind == "R":
-            self._relate(at)
-        elif kind in _OPERATIONS:
-            self._change(kind, at)
+    def take(self, data: bytes) -> None:
+        """Take a message of the log."""
+        kind = chr(data[0])
+        if kind in _OPERATIONS:
+            self.changes += 1
+            if self.changes > (self.skipped[1] if self.commit == self.skipped[0] else 0):
+                self._change(kind, data)
+        elif kind == "B":
+            self._begin(_BEGIN.unpack_from(data, 1)[0])
         elif kind == "C":
-            at.skip(1 + 8)
-            rows, self._rows, self.within = self._rows, [], False
-            return rows, at.number("q")
-        return None
+            self._commit(_COMMIT.unpack_from(data, 1)[1])
+        elif kind == "R":
+            self._relate(data)
+        elif kind == "T" and "delete" in self.wanted:
+            self._truncate(data)
 
-    def _relate(self, at: _Cursor) -> None:
-        number, space, name = at.number("i"), at.text(), at.text()
-        at.skip(1)
-        columns = []
-        for _ in range(at.number("h")):
-            at.skip(1)
-            column, kind = at.text(), at.number("i")
-            at.skip(4)
-            columns.append((column, kind))
-        self._relations[number] = Relation(name if space == "public" else f"{space}.{name}", columns)
+    def taken(self) -> list[bytes]:
+        """Return the rows since the last call."""
+        rows, self.rows = self.rows, []
+        return rows
 
-    def _change(self, kind: str, at: _Cursor) -> None:
-        relation = self._relations[at.number("i")]
-        row: dict[str, Any] = {}
-        part = at.letter()
-        if kind == "U" and part in "KO":
-            row = self._tuple(relation, at)  # the old row: columns that were not sent again are as they were
-            part = at.letter()
-        row |= self._tuple(relation, at)
-        operation = _OPERATIONS[kind]
-        if self.wanted(relation.name, operation):
-            self._rows.append({**row, "_table": relation.name, "_operation": operation})
+    def _begin(self, commit: int) -> None:
+        self.commit, self.changes, self.end = commit, 0, 0
+        if 0 < self.skipped[0] < commit:
+            raise OtherTransactionError
 
-    def _tuple(self, relation: Relation, at: _Cursor) -> dict[str, Any]:
-        row: dict[str, Any] = {}
-        count = at.number("h")
-        for name, kind in relation.columns[:count]:
-            how = at.letter()
-            if how == "n":
-                row[name] = None
-            elif how == "t":
-                row[name] = _value(at.bytes(at.number("i")).decode(), kind)
-        return row
+    def _commit(self, end: int) -> None:
+        if self.skipped[0] == self.commit and self.changes < self.skipped[1]:
+            raise OtherTransactionError
+        self.skipped, self.commit, self.changes, self.end = (0, 0), 0, 0, end
+
+    def _relate(self, data: bytes) -> None:
+        (number,) = _TABLE.unpack_from(data, 1)
+        space, at = _name(data, 5)
+        name, at = _name(data, at)
+        (count,) = _COUNT.unpack_from(data, at + 1)
+        at += 3
+        columns = list[TableColumn]()
+        for _ in range(count):
+            in_key = bool(data[at] & 1)
+            column, at = _name(data, at + 1)
+            kind, _ = _COLUMN.unpack_from(data, at)
+            columns.append(TableColumn(column, kind, in_key))
+            at += 8
+        found = Relation(
+            name if space == "public" else f"{space}.{name}", columns, [each.label for each in columns]
+        )
+        self._tell_changed(self._relations.get(number, found), found)
+        self._relations[number] = found
+
+    def _tell_changed(self, before: Relation, now: Relation) -> None:
+        """Log columns that a table has no more: they are null from now on."""
+        names = {column.name for column in now.columns}
+        lost = [column.name for column in before.columns if column.name not in names]
+        if read := [name for name in lost if self.needed is None or name in self.needed]:
+            words = "table %s: has no column %s any more, which is null from now on"
+            _LOG.warning(words, now.name, ", ".join(map(repr, read)))
+
+    def _change(self, kind: str, data: bytes) -> None:
+        relation, operation = self._relations[_TABLE.unpack_from(data, 1)[0]], _OPERATIONS[kind]
+        if operation not in self.wanted:
+            return
+        part, at = chr(data[5]), 6
+        before: Cells = {}
+        if part in "KO":
+            before, at = _cells(relation, data, at)
+            if part == "K":  # the other columns are sent as null, whatever they are
+                before = {n: cell for n, cell in before.items() if relation.columns[n].in_key}
+        cells = before
+        if kind != "D":
+            cells, _ = _cells(relation, data, at if part == "N" else at + 1)
+        self._add(relation, operation, before, cells)
+
+    def _add(self, relation: Relation, operation: str, before: Cells, cells: Cells) -> None:
+        """Add a row, or refuse it: an unchanged value is that of the old row, where that is sent."""
+        pieces, lost = list[bytes](), list[str]()
+        for number, cell in cells.items():
+            value = before.get(number) if cell is None else cell
+            name = relation.columns[number].name
+            if value is not None and name not in _ADDED:
+                pieces.append(relation.labels[number] + value)
+            elif value is None and (self.needed is None or name in self.needed):
+                lost.append(name)
+        row = b"{" + b"".join(piece + b", " for piece in pieces) + relation.ending(operation)
+        if not lost:
+            self.rows.append(row)
+            return
+        reason = (
+            f"column {lost[0]!r} of table {relation.name} was not sent, as this update has not changed it: "
+            f"ALTER TABLE {relation.name} REPLICA IDENTITY FULL"
+        )
+        self.refused(reason, row)
+
+    def _truncate(self, data: bytes) -> None:
+        (count,) = _TABLE.unpack_from(data, 1)
+        for place in range(count):
+            relation = self._relations[_TABLE.unpack_from(data, 6 + 4 * place)[0]]
+            reason = f"table {relation.name} was truncated: its rows are gone, and none of them is sent"
+            self.refused(reason, b"{" + relation.ending("truncate"))
 
 
-class _Cursor:
-    """Reads one message from its beginning to its end."""
-
-    def __init__(self, data: bytes, at: int) -> None:
-        self._data, self._at = data, at
-
-    def skip(self, count: int) -> None:
-        self._at += count
-
-    def bytes(self, count: int) -> bytes:
-        self._at += count
-        return self._data[self._at - count : self._at]
-
-    def letter(self) -> str:
-        return self.bytes(1).decode()
-
-    def number(self, kind: str) -> int:
-        return int(struct.unpack(f">{kind}", self.bytes(struct.calcsize(f">{kind}")))[0])
-
-    def text(self) -> str:
-        end = self._data.index(b"\0", self._at)
-        found = self._data[self._at : end].decode()
-        self._at = end + 1
-        return found
+def _cells(relation: Relation, data: bytes, at: int) -> tuple[Cells, int]:
+    """Return the values of a row that begins at a byte, and where it ends."""
+    cells: Cells = {}
+    (count,) = _COUNT.unpack_from(data, at)
+    at += 2
+    for number in range(count):
+        how = data[at]
+        at += 1
+        if how == _TEXT:
+            (size,) = _SIZE.unpack_from(data, at)
+            at += 4 + size
+            cells[number] = _value(data[at - size : at], relation.columns[number].kind)
+        else:
+            cells[number] = None if how == _UNCHANGED else b"null"
+    return cells, at
 
 
-def _value(text: str, kind: int) -> Any:
+def _value(text: bytes, kind: int) -> bytes:
     """Return a value as JSON has it; those of other types stay texts."""
-    if kind in _INTEGERS:
-        return int(text)
-    if kind in _FLOATS:
-        number = float(text)
-        return number if abs(number) < float("inf") else None
-    return text == "t" if kind == _BOOL else text
+    if kind in _NUMBERS:
+        return text
+    return _BOOLS[text] if kind == _BOOL else quoted(text)
+
+
+def quoted(text: bytes) -> bytes:
+    """Return a text as JSON has it.
+
+    >>> quoted('Z\u00fcrich "a"'.encode()).decode(), quoted(b"\\xff")
+    ('"Z\u00fcrich \\\\"a\\\\""', b'"\\xff"')
+    """
+    found = json.encoder.encode_basestring(text.decode(errors="surrogateescape"))
+    return found.encode(errors="surrogateescape")
+
+
+def _name(data: bytes, at: int) -> tuple[str, int]:
+    """Return a text that ends with a zero, and the byte behind that."""
+    end = data.index(b"\0", at)
+    return data[at:end].decode(errors="surrogateescape"), end + 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import struct
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
@@ -12,10 +11,13 @@ from typing import Any
 from oop_engine.connectors import link
 from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
-from oop_engine.connectors.refusals import refused_by_postgres
+from oop_engine.connectors.servers.postgres_errors import failure_of_postgres, postgres_address
+from oop_engine.connectors.servers.postgres_log import LogPlace, lsn_of, text_of_lsn
+from oop_engine.connectors.servers.postgres_login import connected
+from oop_engine.connectors.servers.postgres_slot import slot_start
 from oop_engine.connectors.source import LiveSource, Position
-from oop_engine.connectors.sources.pgoutput import Decoder, lsn_of, text_of_lsn
-from oop_engine.core.errors import SetupError, TraceError
+from oop_engine.connectors.sources.pgoutput import Decoder, OtherTransactionError
+from oop_engine.core.errors import TraceError
 from oop_engine.system.stopwatch import wall
 
 __all__ = ["PostgresChanges"]
@@ -23,18 +25,34 @@ __all__ = ["PostgresChanges"]
 _STATUS_S, _SILENT_S = 10.0, 60.0
 """Seconds from a sign of life to the next, each of which asks for one of the server; and until it is away without."""
 _AGAIN_S = 0.1
-_IN_USE = b"55006"
-"""The code of Postgres for a slot that somebody reads."""
+_IN_USE = "55006"
+"""The code of Postgres for a slot that another process reads."""
+_LOST = ("55000", "58P01")
+"""Codes of a slot, and of a file of the log, that the server has given up."""
+_MOST = 1000
+"""Rows that are handed on together."""
+_MESSAGES = 64
+"""Messages of the server after which the event loop runs."""
+_WAY_OUT = "give the address of a server that runs with wal_level=logical"
+_FORMS = (
+    b"select set_config('datestyle', 'ISO, YMD', false), set_config('intervalstyle', 'postgres', false), "
+    b"set_config('extra_float_digits', '3', false), set_config('timezone', 'UTC', false)"
+)
+"""Values in one form, whatever the database and the role have: floats in full, moments of a zone in UTC."""
 
 
 class PostgresChanges(LiveSource):
     """The changes of the tables of ``publication``, at the database ``dsn``; needs psycopg, and ``wal_level=logical``.
 
     ``slot``: the name of the replication slot, which is made if it is not there; it keeps the log until a checkpoint
-    has it, so drop it when the service is over.  The position is a place in the log, behind a transaction; rows come
-    by whole transactions, as JSON, with ``_table`` and ``_operation``.  Those that were there before the slot do not
-    come.  ``operations``: of which rows come; of a deleted one the key.  Raises ``SetupError`` if no server
-    answers or there is no such publication, ``TraceError`` if the slot no longer has the position: nothing is skipped.
+    has it, so drop it when the service is over.  The position is a place in the log, a number of changes of the
+    transaction behind it, and the identity of the cluster.  Rows come in the order of their commits, at most 1,000 at a
+    time, as JSON, with ``_table`` and ``_operation``.  Those that were there before the slot do not come.
+    ``operations``: of which rows come.  The REPLICA IDENTITY of a table sets the values that the server sends: by
+    default of a deleted row the key, and of an update no long value (TOAST) that it leaves alone.  An
+    update without a value that the schema has is a dead letter, and so is a TRUNCATE where deleted rows come.  Raises
+    ``SetupError`` if no server answers or there is no such publication, ``TraceError`` if the slot no longer has the
+    position, or the log is another one: nothing is skipped.
     """
 
     replayable = True
@@ -51,115 +69,145 @@ class PostgresChanges(LiveSource):
     ) -> None:
         self._dsn, self._publication, self._slot = dsn, publication, slot
         self._operations = {*operations}
-        self._reached = self._behind = 0
+        self._reached, self._at = 0, LogPlace(0)
         self._told_s = 0.0
         self._pgconn: Any = None
         self._sending = asyncio.Lock()
 
     async def read(self, position: Position) -> AsyncIterator[tuple[list[bytes], Position]]:
-        """Yield the rows of each transaction, with the place behind it."""
+        """Yield rows of a transaction, with the place behind them."""
         psycopg = library("psycopg", "postgres", "PostgresChanges")
+        address = postgres_address(self._dsn)
+        known = None if position is None else LogPlace.of(self._place, position)
+        connection = status = None
         try:
-            start = await self._slot_at(psycopg, position)
-            connection = await self._connected(psycopg, replication="database")
+            connection = await connected(self._dsn, replication="database")
+            self._pgconn = connection.pgconn
+            self._at = await self._start(known)
+            self._reached = self._at.lsn
+            status = asyncio.create_task(self._tell_on(), name=f"slot {self._slot}")
+            await self._begin()
+            self.link.here()
+            async for rows in self._parts():
+                self._told_s = wall()
+                yield rows, self._at.position
+        except OtherTransactionError:
+            reason = "the server sends another transaction there"
+            raise self._at.gone(self._place, reason) from None
+        except psycopg.Error as error:
+            raise failure_of_postgres(self._place, address, error, _WAY_OUT) from address.cause(error)
         except TimeoutError as error:
             msg = f"{self._place}: the server does not answer: give the address of one that runs"
             raise UnreachableError(msg) from error
-        except psycopg.Error as error:
-            reason = str(error).strip().splitlines()[0]
-            msg = f"{self._place}: {reason}: give the address of a server that runs with wal_level=logical"
-            away = isinstance(error, psycopg.OperationalError) and not refused_by_postgres(error)
-            raise (UnreachableError if away else SetupError)(msg) from error
-        self._reached = self._behind = lsn_of(start)
-        status = asyncio.create_task(self._tell_on(), name=f"slot {self._slot}")
-        try:
-            self._pgconn = connection.pgconn
-            await self._begin(psycopg, start)
-            self.link.here()
-            decoder = Decoder(lambda table, operation: operation in self._operations)
-            while True:
-                if (found := await self._step(decoder, await self._data())) is not None:
-                    rows, self._behind = found
-                    self._told_s = wall()
-                    yield [json.dumps(row).encode() for row in rows], text_of_lsn(self._behind)
-        except psycopg.OperationalError as error:
-            msg = f"{self._place}: {str(error).strip()}"
-            raise UnreachableError(msg) from error
         finally:
-            status.cancel()
             self._pgconn = None
-            await connection.close()
+            if status is not None:
+                status.cancel()
+            if connection is not None:
+                await connection.close()
+
+    async def latest(self) -> Position:
+        """Return the end of the log; a slot that is not there yet is made."""
+        psycopg = library("psycopg", "postgres", "PostgresChanges")
+        address = postgres_address(self._dsn)
+        try:
+            start = await self._slot_at(None)
+            async with await connected(self._dsn) as about:
+                now = await (await about.execute("select pg_current_wal_lsn()::text")).fetchone()
+        except psycopg.Error as error:
+            raise failure_of_postgres(self._place, address, error, _WAY_OUT) from address.cause(error)
+        return LogPlace(max(start, lsn_of(now[0]))).position
 
     async def acknowledge(self, position: Position) -> None:
         """Let the server forget the log up to a checkpoint."""
-        self._reached = max(self._reached, lsn_of(position))
+        self._reached = max(self._reached, LogPlace.of(self._place, position).lsn)
         await self._tell()
 
-    async def _step(self, decoder: Decoder, data: bytes) -> tuple[list[dict[str, Any]], int] | None:
-        """Take a message of the stream: changes (``w``), or a sign of life (``k``).
+    async def _parts(self) -> AsyncIterator[list[bytes]]:
+        """Yield rows, also none, whenever the place behind them is one to go on from."""
+        decoder = Decoder(
+            self._operations, self.columns, self._refuse, skipped=(self._at.commit, self._at.rows)
+        )
+        count = 0
+        while True:
+            data = await self._data()
+            if (count := count + 1) % _MESSAGES == 0:  # a message that has come already is not awaited
+                await asyncio.sleep(0)
+            if data[:1] == b"k":
+                if await self._sign(data, decoder):
+                    yield []
+                continue
+            decoder.take(data[25:])
+            if decoder.end:
+                self._at, decoder.end = self._at.behind(decoder.end), 0
+                yield decoder.taken()
+            elif len(decoder.rows) >= _MOST:
+                self._at = self._at.within(decoder.commit, decoder.changes)
+                yield decoder.taken()
 
-        Without a change for a while the place goes on with the log, which other tables fill: it would be kept for ever.
+    async def _sign(self, data: bytes, decoder: Decoder) -> bool:
+        """Take a sign of life; return whether the place has gone on by it.
+
+        Without a change for a while it goes on with the log, which other tables fill: it would be kept for ever.
         """
-        if data[:1] == b"w":
-            return decoder.take(data[25:])
-        if data[:1] != b"k":
-            return None
         end, _, asks = struct.unpack(">qqb", data[1:18])
         if asks:
             await self._tell()
-        still = not decoder.within and end > self._behind and wall() - self._told_s >= _STATUS_S
-        return ([], end) if still else None
+        still = not decoder.commit and end > self._at.lsn and wall() - self._told_s >= _STATUS_S
+        if still:
+            self._at = self._at.behind(end)
+        return still
 
-    async def _connected(self, psycopg: Any, **options: Any) -> Any:
-        limit = max(int(link.ANSWER_S), 1)
-        return await psycopg.AsyncConnection.connect(
-            self._dsn, autocommit=True, connect_timeout=limit, **options
-        )
+    def _refuse(self, reason: str, row: bytes) -> None:
+        if self.unreadable is None:
+            msg = f"{self._place}: {reason}"
+            raise TraceError(msg)
+        self.unreadable(reason, row, 1, place=self._at.position)
 
-    async def _slot_at(self, psycopg: Any, position: Position) -> str:
-        """Return where to begin; make the slot for the first time, which waits for transactions of others."""
-        sql = (
-            "select confirmed_flush_lsn, wal_status, plugin, case when pg_is_in_recovery() then "
-            "pg_last_wal_receive_lsn() else pg_current_wal_lsn() end from pg_replication_slots where slot_name = %s"
-        )
-        async with await self._connected(psycopg) as about, asyncio.timeout(link.ANSWER_S) as limit:
-            cursor = await about.execute(
-                "select 1 from pg_publication where pubname = %s", [self._publication]
-            )
-            if await cursor.fetchone() is None:
-                msg = f"{self._place}: there is no such publication: CREATE PUBLICATION ... FOR TABLE ..."
-                raise SetupError(msg)
-            found = await (await about.execute(sql, [self._slot])).fetchone()
-            if found is None and position is None:
-                limit.reschedule(None)
-                make = "select lsn::text from pg_create_logical_replication_slot(%s, 'pgoutput')"
-                return str((await (await about.execute(make, [self._slot])).fetchone())[0])
-            if found is None:
-                raise self._gone(position, "there is no such slot any more")
-            if found[1] == "lost":
-                raise self._gone(position, "the server has removed the log of the slot")
-            if found[2] != "pgoutput":
-                msg = f"{self._place}: is a slot of the plugin {found[2]!r}, not pgoutput: give another name of a slot"
-                raise SetupError(msg)
-            if position is not None and lsn_of(str(found[0])) > lsn_of(position):
-                raise self._gone(position, f"the slot has gone on to {found[0]}")
-            if position is not None and lsn_of(position) > lsn_of(str(found[3])):
-                raise self._gone(position, f"the log ends at {found[3]}: is it another server?")
-            return str(found[0]) if position is None else str(position)
+    async def _start(self, known: LogPlace | None) -> LogPlace:
+        """Return where to begin; raise ``TraceError`` if that is not there, or of another log."""
+        system, timeline, *_ = await self._row(b"IDENTIFY_SYSTEM")
+        history = b""
+        if known is not None and known.timeline is not None and known.timeline < int(timeline):
+            _, history = await self._row(b"TIMELINE_HISTORY " + timeline)
+        if known is not None:
+            known = known.of_server(self._place, system.decode(), int(timeline), history)
+        start = await self._slot_at(known)
+        return known or LogPlace(start, system=system.decode(), timeline=int(timeline))
 
-    async def _begin(self, psycopg: Any, start: str) -> None:
+    async def _slot_at(self, position: LogPlace | None) -> int:
+        return await slot_start(self._place, self._dsn, self._publication, self._slot, position)
+
+    async def _begin(self) -> None:
+        psycopg = library("psycopg", "postgres", "PostgresChanges")
+        errors = library("psycopg.errors", "postgres", "PostgresChanges")
+        await self._row(_FORMS)
+        if self._pgconn.parameter_status(b"server_encoding") == b"SQL_ASCII":
+            await self._row(b"select set_config('client_encoding', 'SQL_ASCII', false)")  # bytes as they are
         names = _text(_quoted(self._publication))
-        command = f"START_REPLICATION SLOT {_quoted(self._slot)} LOGICAL {start} "
+        command = f"START_REPLICATION SLOT {_quoted(self._slot)} LOGICAL {text_of_lsn(self._at.lsn)} "
         command += f"(proto_version '1', publication_names {names})"
         until = wall() + link.ANSWER_S
         while (result := await self._asked(command.encode())).status != psycopg.pq.ExecStatus.COPY_BOTH:
-            in_use = result.error_field(psycopg.pq.DiagnosticField.SQLSTATE) == _IN_USE
-            if not in_use or wall() >= until:
-                reason = result.error_message.decode().strip().splitlines()[0]
-                msg = f"{self._place}: {reason}: does another service read this slot?"
+            error = errors.error_from_result(result, encoding="utf-8")
+            if error.sqlstate in _LOST:
+                raise self._at.gone(self._place, str(error).split("\n")[0])
+            if error.sqlstate != _IN_USE:
+                raise error
+            if wall() >= until:
+                msg = f"{self._place}: {str(error).split(chr(10))[0]}: does another service read this slot?"
                 raise UnreachableError(msg)  # a connection that was lost may have it for longer
             self._pgconn.get_result()  # there is no other: the next command may be sent
             await asyncio.sleep(_AGAIN_S)  # a process that has just ended may have it for a moment
+
+    async def _row(self, command: bytes) -> list[bytes]:
+        """Return the row that a command of one statement has."""
+        errors = library("psycopg.errors", "postgres", "PostgresChanges")
+        result = await self._asked(command)
+        self._pgconn.get_result()  # there is no other: the next command may be sent
+        if not result.ntuples:
+            raise errors.error_from_result(result, encoding="utf-8")
+        return [result.get_value(0, column) or b"" for column in range(result.nfields)]
 
     async def _asked(self, command: bytes) -> Any:
         """Return the result of a command."""
@@ -177,12 +225,17 @@ class PostgresChanges(LiveSource):
             if size > 0:
                 return bytes(data)
             if size < 0:
-                result = self._pgconn.get_result()
-                words = result.error_message.decode().strip() if result is not None else ""
-                msg = f"{self._place}: the server has ended the stream: {words}"
-                raise UnreachableError(msg)
+                raise self._ended(self._pgconn.get_result())
             await self._readable()
             self._pgconn.consume_input()
+
+    def _ended(self, result: Any) -> Exception:
+        """Return why the server has ended the stream."""
+        errors = library("psycopg.errors", "postgres", "PostgresChanges")
+        if result is None or not result.error_message:
+            return UnreachableError(f"{self._place}: the server has ended the stream")
+        error: Exception = errors.error_from_result(result, encoding="utf-8")
+        return error
 
     async def _readable(self) -> None:
         loop = asyncio.get_running_loop()
@@ -224,12 +277,6 @@ class PostgresChanges(LiveSource):
     @property
     def _place(self) -> str:
         return f"Postgres publication {self._publication!r}, slot {self._slot!r}"
-
-    def _gone(self, position: Position, reason: str) -> TraceError:
-        return TraceError(
-            f"{self._place}: changes behind {position}, the next to read, are no longer there ({reason}): "
-            "start from another folder of checkpoints"
-        )
 
 
 def _quoted(name: str) -> str:

@@ -55,6 +55,7 @@ class RecordReader:
             raise UsageError(msg)
         self._name, self._source, self._dead = name, source, dead
         source.unreadable = self._unreadable = dead.of(name)
+        source.columns = frozenset(schema.names)
         self._format = made_format(source, schema, f"source {name!r}", self._refused)
         self._format.unknown.allow(source.adds)
         self._probes = self._logged = False  # whether a refusal ends the reading; unknown columns are logged

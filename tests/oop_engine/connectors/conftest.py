@@ -6,6 +6,7 @@ import pytest
 
 from oop_engine.connectors import link
 from tests.children import MOST_S
+from tests.oop_engine.connectors.postgres_server import dsn as dsn
 
 
 @pytest.fixture(autouse=True)

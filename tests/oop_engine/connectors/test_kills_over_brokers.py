@@ -23,12 +23,12 @@ from oop_engine.testing import multiset
 from tests.children import MOST_S, started
 from tests.oop_engine.connectors import test_jet_stream, test_redis
 from tests.oop_engine.connectors.brokered_service import OUT
+from tests.oop_engine.connectors.postgres_server import do
+from tests.oop_engine.connectors.postgres_server import dsn as dsn
 from tests.oop_engine.connectors.servers import IN_A_ROW, free_port, program, served
 from tests.oop_engine.connectors.test_jet_stream import pieces
 from tests.oop_engine.connectors.test_kafka import broker as broker
 from tests.oop_engine.connectors.test_mqtt import CONFIG, begin
-from tests.oop_engine.connectors.test_postgres import do
-from tests.oop_engine.connectors.test_postgres import dsn as dsn
 from tests.oop_engine.service.killed_service import LOGS
 from tests.oop_engine.service.test_kills import KILLS, ROWS, expected, written
 

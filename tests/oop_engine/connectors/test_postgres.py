@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import pwd
-import shutil
+import math
 import struct
-import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Iterator
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
@@ -25,17 +19,18 @@ import pytest
 from oop_engine import Page, PostgresChanges, PostgresTable, Schema, SetupError, SnapshotError, TraceError
 from oop_engine.connectors import link
 from oop_engine.connectors.link import UnreachableError, read_on
+from oop_engine.connectors.servers.postgres_log import LogPlace, lsn_of
 from oop_engine.connectors.sources import postgres_changes
-from oop_engine.connectors.sources.pgoutput import Decoder, lsn_of
+from oop_engine.connectors.sources.pgoutput import Decoder
 from oop_engine.runners.event_loop import run_async
 from tests.children import MOST_S
 from tests.oop_engine.connectors.breaks import SCHEMA as SCHEMA_OF_BREAKS
 from tests.oop_engine.connectors.breaks import through_breaks
-from tests.oop_engine.connectors.servers import IN_A_ROW, free_port, program, served
+from tests.oop_engine.connectors.postgres_server import changes, do, drop, row
+from tests.oop_engine.connectors.servers import IN_A_ROW, free_port
 from tests.oop_engine.connectors.wire import Wire, wired
 
 SCHEMA = Schema({"window_end": pa.int64(), "host": pa.string(), "n": pa.int64()}, "window_end", "s")
-SETTINGS = {"wal_level": "logical", "fsync": "off", "max_wal_senders": 10, "listen_addresses": "127.0.0.1"}
 pytestmark = IN_A_ROW
 
 
@@ -43,55 +38,6 @@ def test_without_the_package_the_way_out_is_told(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(SetupError, match=r"pip install 'oop-engine\[postgres\]'"):
         run_async(PostgresTable("postgresql://127.0.0.1:1/x", "t").open(SCHEMA, "run", []))
-
-
-@pytest.fixture(scope="module")
-def dsn() -> Iterator[str]:
-    """A new database, whose server is no root."""
-    pytest.importorskip("psycopg", reason="psycopg is not installed (the extra postgres)")
-    initdb, postgres = program("initdb", "postgresql"), program("postgres", "postgresql")
-    user = "postgres" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
-    if user not in {known.pw_name for known in pwd.getpwall()}:
-        pytest.skip(f"there is no user {user}: the server does not run as root")
-    folder, port = Path(tempfile.mkdtemp()), free_port()
-    as_user: dict[str, Any] = {}
-    if os.geteuid() == 0:
-        shutil.chown(folder, user, user)
-        as_user = {"user": user, "group": user, "extra_groups": []}
-    init = [initdb, "-D", str(folder / "db"), "-A", "trust", "-U", "me", "--no-sync"]
-    subprocess.run(init, check=True, stdout=subprocess.DEVNULL, cwd=folder, **as_user)
-    settings = [f"-c{name}={value}" for name, value in SETTINGS.items()]
-    command = [
-        postgres,
-        "-D",
-        str(folder / "db"),
-        "-p",
-        str(port),
-        "-k",
-        str(folder),
-        *settings,
-    ]
-    try:
-        with served(command, "ready to accept connections", folder, **as_user):
-            yield f"postgresql://me@127.0.0.1:{port}/postgres"
-    finally:
-        shutil.rmtree(folder)
-
-
-def do(dsn: str, *statements: str) -> list[Any]:
-    import psycopg
-
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        for statement in statements:
-            cursor = connection.execute(statement)
-        return cursor.fetchall() if cursor.description else []
-
-
-def drop(dsn: str, slot: str) -> None:
-    """Drop a slot, once the server has learnt that nobody reads it any more."""
-    free = f"slot_name = '{slot}' and not active"
-    while not do(dsn, f"select pg_drop_replication_slot(slot_name) from pg_replication_slots where {free}"):
-        time.sleep(0.01)
 
 
 def page(*rows: tuple[int, str, int]) -> Page:
@@ -240,11 +186,11 @@ def test_with_a_key_the_table_is_the_net_content_of_a_revision_stream(dsn: str) 
     ]  # fmt: skip
 
     async def main() -> None:
-        for epoch, (changes, there) in enumerate(zip(epochs, wanted, strict=True)):
+        for epoch, (rows, there) in enumerate(zip(epochs, wanted, strict=True)):
             sink = PostgresTable(dsn, "net", ("window_end", "host"))
             await sink.open(REVISED, "run", [])
             await sink.write(
-                epoch, Page.of(REVISED, dict(zip(REVISED.names, zip(*changes, strict=True), strict=True)))
+                epoch, Page.of(REVISED, dict(zip(REVISED.names, zip(*rows, strict=True), strict=True)))
             )
             prepared = await sink.prepare(epoch)
             for _ in range(2):
@@ -267,25 +213,6 @@ def test_a_wrong_server_or_table_is_told_in_a_line(dsn: str) -> None:
             run_async(opened(address, table, [], key))
 
 
-async def changes(
-    source: PostgresChanges, position: Any, count: int, acknowledged: bool = False
-) -> tuple[Any, Any]:
-    """Return the rows of some transactions, and the position behind them."""
-    found = []
-    async with aclosing(source.read(position)) as pieces:  # type: ignore[type-var]
-        async for data, position in pieces:
-            found.append([json.loads(payload) for payload in data])
-            if len(found) == count:
-                if acknowledged:
-                    await source.acknowledge(position)
-                break
-    return found, position
-
-
-def row(table: str, operation: str, **values: Any) -> dict[str, Any]:
-    return {**values, "_table": table, "_operation": operation}
-
-
 def test_changes_come_by_transactions_and_again_until_they_are_acknowledged(dsn: str) -> None:
     do(dsn, "create table logs (id int primary key, ts bigint, value float, ok bool, note text)")
     do(dsn, "create publication logs_out for table logs")
@@ -293,21 +220,24 @@ def test_changes_come_by_transactions_and_again_until_they_are_acknowledged(dsn:
 
     async def begin() -> None:
         reading = asyncio.ensure_future(anext(aiter(every.read(None))))
-        while every._pgconn is None:
+        while not every._at.lsn:
             await asyncio.sleep(0)
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)
 
     run_async(begin())
-    do(dsn, "begin; insert into logs values (1, 5, 1.5, true, 'a\nb'), (2, 6, 'nan', false, null); commit")
+    do(
+        dsn,
+        "begin; insert into logs values (1, 5, 1.5, true, 'a\nb'), (2, 6, '-infinity', false, null); commit",
+    )
     do(dsn, "update logs set ts = 7 where id = 1", "delete from logs where id = 2")
     first = [
         row("logs", "insert", id=1, ts=5, value=1.5, ok=True, note="a\nb"),
-        row("logs", "insert", id=2, ts=6, value=None, ok=False, note=None),
+        row("logs", "insert", id=2, ts=6, value=-math.inf, ok=False, note=None),
     ]
     update = [row("logs", "update", id=1, ts=7, value=1.5, ok=True, note="a\nb")]
     found, position = run_async(changes(every, None, 3))
-    assert found == [first, update, [row("logs", "delete", id=2, ts=None, value=None, ok=None, note=None)]]
+    assert found == [first, update, [row("logs", "delete", id=2)]]
     found, behind_first = run_async(changes(every, None, 1))
     assert run_async(changes(every, behind_first, 1))[0] == [update]
     run_async(changes(every, behind_first, 2, acknowledged=True))
@@ -316,7 +246,7 @@ def test_changes_come_by_transactions_and_again_until_they_are_acknowledged(dsn:
     assert found == [[row("logs", "insert", id=3, ts=9, value=0.0, ok=True, note="")]]
     with pytest.raises(TraceError, match=r"are no longer there \(the slot has gone on to"):
         run_async(changes(every, behind_first, 1))
-    assert lsn_of(position) > lsn_of(behind_first)
+    assert lsn_of(position["lsn"]) > lsn_of(behind_first["lsn"])
 
 
 def test_a_lost_slot_and_a_wrong_publication_are_told_in_a_line(dsn: str) -> None:
@@ -337,7 +267,7 @@ def test_a_lost_slot_and_a_wrong_publication_are_told_in_a_line(dsn: str) -> Non
         run_async(changes(PostgresChanges(dsn, "empty_out", "other"), None, 1))
     do(dsn, "select pg_drop_replication_slot('ours'), pg_drop_replication_slot('other')")
     with pytest.raises(
-        TraceError, match=r"no longer there \(there is no such slot any more\): start from another"
+        TraceError, match=r"no longer there \(there is no such slot any more\): resume with --from"
     ):
         run_async(changes(PostgresChanges(dsn, "empty_out", "ours"), "0/1", 1))
     with pytest.raises(SetupError, match=r"database .nobody. does not exist: give the address"):
@@ -458,11 +388,11 @@ def test_a_server_is_asked_for_signs_of_life_and_gives_them(
     async def main() -> None:
         async with aclosing(source.read(None)) as feed:  # type: ignore[type-var]
             waiting = asyncio.ensure_future(anext(feed))
-            while source._pgconn is None:
+            while not source._at.lsn:
                 await asyncio.sleep(0.01)
             [(end,)] = do(dsn, "insert into busy values (1)", "select pg_current_wal_flush_lsn()::text")
             rows, position = await waiting
-            while lsn_of(position) < lsn_of(end):
+            while lsn_of(position["lsn"]) < lsn_of(end):
                 more, position = await anext(feed)
                 rows += more
             assert rows == []
@@ -477,12 +407,14 @@ def test_a_server_is_asked_for_signs_of_life_and_gives_them(
 def test_a_sign_of_life_that_the_server_asks_for_is_given_at_once() -> None:
     source, told = PostgresChanges("", "any"), list[bytes]()
     source._pgconn = SimpleNamespace(put_copy_data=told.append, flush=lambda: 0)
-    decoder = Decoder(lambda *_: True)
+    decoder = Decoder({"insert"}, None, lambda *_: None)
     for asks in (0, 1):
-        run_async(source._step(decoder, b"k" + struct.pack(">qqb", 7, 0, asks)))
+        assert run_async(source._sign(b"k" + struct.pack(">qqb", 7, 0, asks), decoder))
+        assert source._at == LogPlace(7)
+        source._at = LogPlace(0)
     assert [each[:1] for each in told] == [b"r"]
-    decoder.within = True  # a transaction is on its way: no place in it is one to go on from
-    assert run_async(source._step(decoder, b"k" + struct.pack(">qqb", 9, 0, 0))) is None
+    decoder.commit = 8  # a transaction is on its way: no place in it is one to go on from
+    assert not run_async(source._sign(b"k" + struct.pack(">qqb", 9, 0, 0), decoder))
 
 
 def test_a_slot_that_a_process_before_has_for_a_moment_is_waited_for(dsn: str) -> None:
@@ -522,8 +454,8 @@ def test_a_slot_that_another_service_reads_is_told(dsn: str, monkeypatch: pytest
             ):
                 await changes(PostgresChanges(dsn, "taken", "taken"), None, 1)
 
-    async def here(*_: Any) -> str:
-        return "0/0"
+    async def here(*_: Any) -> int:
+        return 0
 
     run_async(main())
     drop(dsn, "taken")

@@ -1,0 +1,59 @@
+"""Replication slot of Postgres: where it begins, and whether a reader can go on from a position in it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from oop_engine.connectors import link
+from oop_engine.connectors.servers.postgres_log import LogPlace, lsn_of
+from oop_engine.connectors.servers.postgres_login import connected
+from oop_engine.core.errors import SetupError
+
+__all__ = ["slot_start"]
+
+_FOUND = (
+    "select confirmed_flush_lsn::text, wal_status, plugin, case when pg_is_in_recovery() then "
+    "pg_last_wal_receive_lsn() else pg_current_wal_lsn() end::text, coalesce(database, ''), current_database() "
+    "from pg_replication_slots where slot_name = %s"
+)
+_MADE = "select lsn::text from pg_create_logical_replication_slot(%s, 'pgoutput')"
+
+
+async def slot_start(place: str, dsn: str, publication: str, slot: str, position: LogPlace | None) -> int:
+    """Return the place in the log from which a slot sends changes.
+
+    Without a ``position`` a slot that is not there is made, which waits for transactions of others.  Raises
+    ``SetupError`` in the name of ``place`` if there is no such publication or the slot is of another kind,
+    ``TraceError`` if it cannot go on from the position, and errors of psycopg.
+    """
+    async with await connected(dsn) as about, asyncio.timeout(link.ANSWER_S) as limit:
+        cursor = await about.execute("select 1 from pg_publication where pubname = %s", [publication])
+        if await cursor.fetchone() is None:
+            msg = f"{place}: there is no such publication: CREATE PUBLICATION ... FOR TABLE ..."
+            raise SetupError(msg)
+        found = await (await about.execute(_FOUND, [slot])).fetchone()
+        if found is None and position is None:
+            limit.reschedule(None)
+            (made,) = await (await about.execute(_MADE, [slot])).fetchone()
+            return lsn_of(made)
+        _check(place, found, position)
+        return lsn_of(found[0])
+
+
+def _check(place: str, found: Any, position: LogPlace | None) -> None:
+    """Raise an error if the slot is of another kind, or cannot go on from a position."""
+    if found is not None and (found[2] != "pgoutput" or found[4] != found[5]):
+        plugin = found[2] != "pgoutput"
+        of = f"the plugin {found[2]!r}, not pgoutput" if plugin else f"the database {found[4]!r}"
+        msg = f"{place}: is a slot of {of}: give another name of a slot"
+        raise SetupError(msg)
+    at = position or LogPlace(0 if found is None else lsn_of(found[0]))
+    if found is None:
+        raise at.gone(place, "there is no such slot any more")
+    if found[1] == "lost":
+        raise at.gone(place, "the server has removed the log of the slot")
+    if lsn_of(found[0]) > at.lsn:
+        raise at.gone(place, f"the slot has gone on to {found[0]}, or was made again there")
+    if at.lsn > lsn_of(found[3]):
+        raise at.gone(place, f"the log ends at {found[3]}: is it another server?")
