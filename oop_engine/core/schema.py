@@ -217,7 +217,7 @@ class Schema:
 
     @property
     def clock(self) -> Clock:
-        """What the progressing attribute is to ``units.instant``: a number, or a timestamp in a zone or in none."""
+        """The kind of the progressing attribute: a number, or a timestamp in a zone or in none (``units.instant``)."""
         kind = self.type_of(self.progressing)
         if not pa.types.is_timestamp(kind):
             return "number"

@@ -24,7 +24,7 @@ Length = int | str | timedelta
 """An integer in the attribute's own unit, a text such as ``"15 min"``, or a ``timedelta`` (also NumPy's, pandas's)."""
 
 Clock = Literal["number", "utc", "local"]
-"""What an attribute is: a number, a timestamp in a zone, a timestamp in none."""
+"""The kind of an attribute: a number, a timestamp in a zone, a timestamp in none."""
 
 TIME_UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 """Time units a progressing attribute can have, and how many there are in a second."""
@@ -126,8 +126,8 @@ def instant(value: int, unit: str, clock: Clock = "number") -> str:
 def dated(value: int, unit: str, clock: Clock = "number") -> str | None:
     """Return a point of the attribute as RFC 3339 has it; None: it is no moment.
 
-    ``clock``: what the attribute is.  A number is a moment, in UTC, if it can be one since 1980; a local timestamp has
-    no zone, and gets none.
+    ``clock``: the kind of the attribute.  A number is a moment, in UTC, if it can be one since 1980; a local timestamp
+    has no zone, and gets none.
     """
     if unit not in TIME_UNITS or (clock == "number" and not _FIRST_S <= to_seconds(value, unit) < _LAST_S):
         return None

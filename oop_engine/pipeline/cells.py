@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["BLOCK", "FILE", "LINK", "MISFIT", "ROW", "cell_of", "cells", "escaped"]
+__all__ = ["BLOCK", "FILE", "LINK", "MISFIT", "ROW", "cell_of", "cells", "escaped", "repeats"]
 
 FILE, BLOCK, ROW, MISFIT = "_file", "_block", "_row", "_misfit"
 """Columns that go along: the number of the file, where in it the row stood, and a row without cells, as it stood."""
@@ -169,7 +169,8 @@ def _objects(spark: SparkSession, layout: FileLayout, paths: list[str]) -> DataF
 
     Spark reads the first value of a text and ignores the rest.  As the only element of an array the value must
     be followed by a closing bracket, so a line gets by only if it has such a bracket itself; and then it
-    is an array too if a brace follows.
+    is an array too if a brace follows.  Of a key that is there twice Spark takes the last value: a line with a
+    column twice is refused.
     """
     from pyspark.sql import functions as F
     from pyspark.sql.types import ArrayType
@@ -185,12 +186,21 @@ def _objects(spark: SparkSession, layout: FileLayout, paths: list[str]) -> DataF
     closes = F.col("value").rlike(_ENDS_EARLY)  # in front: few do, and only these are read again
     ended = closes & F.from_json(in_array("}"), "array<string>").isNotNull()
     one = F.col("value").rlike(r"^[ \t]*\{") & (F.size("_objects") == 1) & ~ended
+    one &= ~repeats(F.col("value"), layout.names)
     first = F.get("_objects", F.lit(0))
     found = [
         F.when(F.col(MISFIT).isNull(), first[name]).alias(cell_of(layout, name)) for name in layout.names
     ]
     marked = read.withColumn(MISFIT, F.when(F.coalesce(one, F.lit(False)), None).otherwise(F.col("value")))
     return marked.select(*found, MISFIT, FILE, BLOCK, ROW)
+
+
+def repeats(line: SparkColumn, names: Iterable[str]) -> SparkColumn:
+    """Tell whether the object in a line has one of the columns twice."""
+    from pyspark.sql import functions as F
+
+    known = F.filter(F.json_object_keys(line), lambda key: key.isin(*names))
+    return F.size(known) > F.size(F.array_distinct(known))
 
 
 def _texts(names: Iterable[str]) -> StructType:

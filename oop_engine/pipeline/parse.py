@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from oop_engine.core.errors import UsageError
-from oop_engine.pipeline.cells import BLOCK, FILE, MISFIT, ROW, cell_of, cells
+from oop_engine.pipeline.cells import BLOCK, FILE, MISFIT, ROW, cell_of, cells, repeats
 from oop_engine.pipeline.declaration import SPARK_TYPES, Column, Declaration
 from oop_engine.pipeline.inputs import FileLayout
 from oop_engine.traces.csv_format import CsvFormat
@@ -198,7 +198,7 @@ def _judged(rows: DataFrame, declaration: Declaration) -> DataFrame:
     """Add the first reason to each row, and its source; drop columns that the stream does not use."""
     from pyspark.sql import functions as F
 
-    reasons = [F.when(F.col(MISFIT).isNotNull(), F.lit(_misfit_of(declaration)))]
+    reasons = [F.when(F.col(MISFIT).isNotNull(), _misfit_of(declaration))]
     for name, column in declaration.columns.items():
         reason = (
             f"{name}: cannot be read as {column.type}" if column.type != "string" else f"{name}: is no UTF-8"
@@ -245,8 +245,13 @@ def _is_name(source: SparkColumn) -> SparkColumn:
     return (short | spelled.between(2, _LONGEST_NAME)) & ~F.contains(source, F.lit("\0"))
 
 
-def _misfit_of(declaration: Declaration) -> str:
-    return "too few or too many cells" if declaration.format == "csv" else "is no JSON object"
+def _misfit_of(declaration: Declaration) -> SparkColumn:
+    from pyspark.sql import functions as F
+
+    if declaration.format == "csv":
+        return F.lit("too few or too many cells")
+    of_two = F.coalesce(repeats(F.col(MISFIT), declaration.columns), F.lit(False))
+    return F.when(of_two, "has a column twice").otherwise("is no JSON object")
 
 
 def _expression(

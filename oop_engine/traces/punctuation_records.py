@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,8 +24,15 @@ from oop_engine.core.punctuation import (
 from oop_engine.core.values.arrays import converted
 from oop_engine.core.values.kinds import converts
 from oop_engine.traces.formats.json_rows import object_of
+from oop_engine.traces.formats.repeated_keys import once
 
-__all__ = ["fit_punctuation", "punctuation_of", "punctuation_of_body", "punctuation_of_json"]
+__all__ = [
+    "fit_punctuation",
+    "is_punctuation",
+    "punctuation_of",
+    "punctuation_of_body",
+    "punctuation_of_json",
+]
 
 _MOST_NAMES = 1000
 
@@ -55,7 +63,18 @@ def punctuation_of_json(line: bytes, columns: pa.Schema) -> Punctuation:
     if isinstance(problem := object_of(line), str):
         msg = f"punctuation: {problem}"
         raise ValueError(msg)
-    return punctuation_of_body(json.loads(line)["punctuation"], columns)
+    body = json.loads(line, object_pairs_hook=once)["punctuation"]
+    return punctuation_of_body(body, columns)
+
+
+def is_punctuation(record: Mapping[str, Any], names: Sequence[str]) -> bool:
+    """Tell whether an object is a punctuation, not a row of the columns ``names``.
+
+    Its only key is ``"punctuation"`` then.  Where a column has that name, too, the value is an object, as none has.
+    """
+    if len(record) != 1 or "punctuation" not in record:
+        return False
+    return "punctuation" not in names or isinstance(record["punctuation"], dict)
 
 
 def punctuation_of_body(body: Any, columns: pa.Schema) -> Punctuation:

@@ -145,7 +145,7 @@ def edit_offset(place: Path) -> None:
         (lambda place: (place / "checkpoint" / "id").unlink(), "id is missing"),
         (lambda place: cut(place / "left" / "001.msgpack", place, 0.5), r"001\.msgpack: the query has read it"),
         (lambda place: emptied(place / "results" / "out" / "batch-000001-00000.parquet", place, 0), "has 0 bytes"),
-        (lambda place: shutil.rmtree(place / "results"), "batch-000000-00000.parquet, which .* is gone: put"),
+        (lambda place: shutil.rmtree(place / "results"), "batch-000000-00000.parquet, which .* is gone: restore"),
     ],
 )  # fmt: skip
 def test_what_is_missing_or_exchanged_is_named(

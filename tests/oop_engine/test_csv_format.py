@@ -8,8 +8,20 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import CsvFormat, Page, Schema, TraceError, UsageError, open_trace
+from oop_engine import (
+    CsvFormat,
+    FileTail,
+    Gathered,
+    Graph,
+    Page,
+    Schema,
+    TraceError,
+    UsageError,
+    open_trace,
+    serve,
+)
 from oop_engine.connectors.formats.csv_messages import CsvMessages
+from oop_engine.runners.event_loop import run_async
 from oop_engine.traces.formats import csv as csv_trace
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string(), "x": pa.float64()}, "ts", "s")
@@ -286,3 +298,26 @@ def test_a_row_beyond_the_limit_is_refused_alone(tmp_path) -> None:
     for data in (b"1,a,1\n" + long + b"2,b,2\n", long + b"1,a,1\n2,b,2\n"):
         assert traced(tmp_path / "a.csv", HEAD + data) == ([A, B], 1)
     assert traced(tmp_path / "a.csv", HEAD + b'1,a,1\n9,"' + b"z\n" * (1 << 21) + b"2,b,2\n")[0] == [A, B]
+
+
+@pytest.mark.parametrize("marked", [True, False])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_text_of_more_bytes_a_character_is_read_whole_or_refused_in_one_line(
+    tmp_path: Any, encoding: str, marked: bool
+) -> None:
+    schema = Schema({"ts": pa.int64(), "host": pa.string()}, "ts", "s")
+    mark = "\ufeff" * marked
+    csv, lines = tmp_path / "a.csv", tmp_path / "a.jsonl"
+    csv.write_bytes(f"{mark}ts,host\n1,é\n2,b\n".encode(encoding))
+    lines.write_bytes((mark + '{"ts": 1, "host": "é"}\n{"ts": 2, "host": "b"}\n').encode(encoding))
+    assert [row["host"] for page in open_trace(csv, schema).pages() for row in page.to_pylist()] == ["é", "b"]
+    name = encoding[:6].upper()
+    reason = f"must be UTF-8; got {name}, by its first bytes: convert it \\(iconv -f {name} -t UTF-8\\)"
+    graph = Graph("g")
+    graph.sink("out", graph.source("in", schema))
+    with pytest.raises(TraceError, match=f"a.jsonl: {reason}"):
+        open_trace(lines, schema)
+    for path in (csv, lines):
+        tail = FileTail(path, path.suffix[1:], follow=False)
+        with pytest.raises(TraceError, match=f"{path.name}: {reason}"):
+            run_async(serve(graph, {"in": tail}, {"out": Gathered()}))

@@ -25,7 +25,8 @@ from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.format import REFUSED
 from oop_engine.traces.formats.csv_cells import canonical
 from oop_engine.traces.formats.csv_rows import CsvRows
-from oop_engine.traces.formats.csv_sniffed import MARKS, sniffed_delimiter
+from oop_engine.traces.formats.csv_sniffed import sniffed_delimiter
+from oop_engine.traces.formats.encodings import MARKS
 from oop_engine.traces.validation import check_texts
 
 __all__ = ["CsvMessages"]
@@ -90,9 +91,9 @@ class CsvMessages(MessageFormat):
 
     def _without_mark(self, payload: bytes) -> bytes:
         """Return a payload as UTF-8 if its byte order mark tells that it is none."""
-        encoding = next((e for mark, e in MARKS.items() if payload.startswith(mark) and e != "utf-8"), None)
+        mark, encoding = next((each for each in MARKS.items() if payload.startswith(each[0])), (b"", "utf-8"))
         try:
-            return payload if encoding is None else payload[2:].decode(encoding).encode()
+            return payload if encoding == "utf-8" else payload[len(mark) :].decode(encoding).encode()
         except UnicodeDecodeError:
             return payload  # its cells are refused
 

@@ -46,8 +46,8 @@ class JsonMessages(MessageFormat):
         if (page := self._few.page(data)) is not None:
             yield page
             return
-        for lines, is_punctuation in apart(_lines(data)):
-            if not is_punctuation:
+        for lines, no_row in apart(_lines(data), self.schema.names):
+            if not no_row:
                 yield from self._pages(rows_of(lines, self.schema.fields, self.unknown.add))
                 continue
             try:

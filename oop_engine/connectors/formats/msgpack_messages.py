@@ -16,12 +16,12 @@ from oop_engine.core.errors import EngineError
 from oop_engine.core.operator import Message
 from oop_engine.core.values.python_values import of_values
 from oop_engine.traces.format import LINE, REFUSED, readable
-from oop_engine.traces.punctuation_records import fit_punctuation, punctuation_of_body
+from oop_engine.traces.formats.repeated_keys import of_pairs, twice
+from oop_engine.traces.punctuation_records import fit_punctuation, is_punctuation, punctuation_of_body
 
 __all__ = ["MsgpackMessages"]
 
 _SHOWN, _SHOWN_CELL = 1000, 80  # characters of a row, and of a value, that cannot be read
-_MARK = "punctuation"
 
 
 @register_message_format("msgpack")
@@ -41,16 +41,14 @@ class MsgpackMessages(MessageFormat):
     def messages(self, data: Any) -> Iterator[Message]:
         """Yield the rows of payloads together, and punctuation where it stands."""
         maps = chain.from_iterable(map(self._maps, [data] if isinstance(data, bytes) else data))
-        for is_punctuation, found in groupby(
-            maps, lambda row: _MARK in row and _MARK not in self.schema.names
-        ):
-            if not is_punctuation:
+        for no_row, found in groupby(maps, lambda row: is_punctuation(row, self.schema.names)):
+            if not no_row:
                 yield from self._pages([self._batch(list(found))])
                 continue
             for each in found:
                 try:
                     with readable(Path(self.place), "see docs/traces.md"):
-                        body = punctuation_of_body(each[_MARK], self.schema.fields)
+                        body = punctuation_of_body(_once(each["punctuation"]), self.schema.fields)
                         punctuation = fit_punctuation(body, self.schema.fields)
                 except EngineError as error:
                     self._refuse(error, repr(each))
@@ -69,7 +67,9 @@ class MsgpackMessages(MessageFormat):
     def _batch(self, rows: list[dict[str, Any]]) -> pa.RecordBatch:
         self.unknown.add_rows(rows)
         columns: dict[str, pa.Array] = {}
-        reasons: dict[int, str] = {}
+        reasons = {
+            at: why for at, row in enumerate(rows) if (why := twice(row, self.schema.names)) is not None
+        }
         for name, kind in zip(self.schema.names, self.schema.fields.types, strict=True):
             cells = [_given(row.get(name)) for row in rows]
             columns[name], lost = of_values(cells, kind)
@@ -83,7 +83,9 @@ class MsgpackMessages(MessageFormat):
 
 
 def _maps_of(payload: bytes) -> list[dict[str, Any]]:
-    unpacker = msgpack.Unpacker(strict_map_key=True, max_buffer_size=max(len(payload), 1))
+    unpacker = msgpack.Unpacker(
+        strict_map_key=True, max_buffer_size=max(len(payload), 1), object_pairs_hook=of_pairs
+    )
     unpacker.feed(payload)
     found = list(unpacker)
     if unpacker.tell() != len(payload):
@@ -94,6 +96,14 @@ def _maps_of(payload: bytes) -> list[dict[str, Any]]:
         msg = f"it must have a map a row; got {repr(found)[:40]}"
         raise ValueError(msg)
     return rows
+
+
+def _once(body: Any) -> Any:
+    """Return a punctuation; raises ``ValueError`` if an object in it has a key twice."""
+    for each in [body, *body.values()] if isinstance(body, dict) else ():
+        if isinstance(each, dict) and (reason := twice(each)) is not None:
+            raise ValueError(reason)
+    return body
 
 
 def _given(value: Any) -> Any:

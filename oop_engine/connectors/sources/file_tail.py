@@ -13,6 +13,8 @@ from oop_engine.connectors.source import Format, LiveSource, Position
 from oop_engine.connectors.tailing.bytes_at import open_bytes
 from oop_engine.connectors.tailing.followed import LONGEST, Followed
 from oop_engine.connectors.tailing.tail import LogTail
+from oop_engine.traces.csv_format import CsvFormat
+from oop_engine.traces.formats.encodings import refuse_wide
 
 __all__ = ["FileTail"]
 
@@ -86,12 +88,18 @@ class FileTail(LiveSource):
                     if piece is None:
                         return
                 if piece is not None:
+                    self._check_encoding(tail.header)
                     yield _headed(tail, piece)
                     self._ended = piece[1]
                 await asyncio.sleep(self._every_s if piece is None else 0)
                 piece = tail.step()
         finally:
             tail.close()
+
+    def _check_encoding(self, first_line: bytes) -> None:
+        """Raise ``TraceError`` if the lines of the file do not end at a byte."""
+        if isinstance(self.format, CsvFormat) or self.format in ("csv", "jsonl"):
+            refuse_wide(self._path, first_line)
 
     def last_data(self) -> list[tuple[bytes, Position]]:
         """Return last lines without a line break; one line of the log names the file if more was there to read."""

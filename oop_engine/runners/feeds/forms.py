@@ -36,7 +36,7 @@ from oop_engine.runners.feeds.bad_rows import Refuse, refuse
 from oop_engine.runners.feeds.in_turn import InTurn
 from oop_engine.runners.feeds.rows import BadRowError, RowReader, is_row
 from oop_engine.runners.feeds.tables import columns_in, fields_of_array, is_column, part, value_at
-from oop_engine.traces.punctuation_records import punctuation_of_body
+from oop_engine.traces.punctuation_records import is_punctuation, punctuation_of_body
 from oop_engine.traces.trace import Trace
 
 __all__ = ["MESSAGES", "RING", "Intake", "is_value", "is_whole"]
@@ -202,7 +202,7 @@ class Intake:
 
     def _is_punctuation(self, given: Any) -> bool:
         """Tell whether a mapping is punctuation, as in JSON lines."""
-        return isinstance(given, Mapping) and set(given) == {_MARK} and _MARK not in self._schema.names
+        return isinstance(given, Mapping) and is_punctuation(given, self._schema.names)
 
     def _punctuation(self, body: Any) -> Message:
         try:

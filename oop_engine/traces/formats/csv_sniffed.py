@@ -15,11 +15,10 @@ import pyarrow.compute as pc
 from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.formats.csv_cells import matches
 from oop_engine.traces.formats.csv_rows import CsvRows
+from oop_engine.traces.formats.encodings import MARKS, wide_encoding
 
-__all__ = ["MARKS", "sniffed_cells", "sniffed_delimiter", "sniffed_encoding"]
+__all__ = ["sniffed_cells", "sniffed_delimiter", "sniffed_encoding"]
 
-MARKS = {b"\xef\xbb\xbf": "utf-8", b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
-"""Byte order marks."""
 _DELIMITERS = (",", ";", "\t", "|")
 _LINES = 50
 _COMMA = r"^\s*[+-]?[0-9]+(?:,[0-9]+)?\s*$"
@@ -34,10 +33,7 @@ def sniffed_encoding(head: bytes) -> tuple[str, int]:
     for mark, encoding in MARKS.items():
         if head.startswith(mark):
             return encoding, len(mark)
-    some = head[:200]
-    if some.count(0) * 5 > len(some) * 2:  # ASCII in two bytes
-        return ("utf-16-le" if some[1::2].count(0) > some[0::2].count(0) else "utf-16-be"), 0
-    return "utf-8", 0
+    return wide_encoding(head) or "utf-8", 0
 
 
 def sniffed_delimiter(head: bytes, format: CsvFormat, known: Collection[str]) -> str:

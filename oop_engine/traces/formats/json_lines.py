@@ -24,8 +24,9 @@ from oop_engine.core.values.rfc3339 import moment_texts
 from oop_engine.system.knobs import knob
 from oop_engine.traces.compressed import opened
 from oop_engine.traces.format import LINE, REFUSED, Marks, Record, readable, require_textual
+from oop_engine.traces.formats.encodings import refuse_wide
 from oop_engine.traces.formats.json_rows import OtherKey, guessed, object_of, rows_of
-from oop_engine.traces.punctuation_records import punctuation_of_json
+from oop_engine.traces.punctuation_records import is_punctuation, punctuation_of_json
 
 __all__ = ["JsonReader", "JsonWriter", "apart"]
 
@@ -51,7 +52,7 @@ class JsonReader:
         self._path = path
         self.marks = Marks()
         self.other: OtherKey | None = None
-        head = b"".join(lines for lines, is_punctuation in apart(self._head()) if not is_punctuation)
+        head = b"".join(lines for lines, no_row in apart(self._head(), times) if not no_row)
         if head.strip() and not head.lstrip().startswith(b"{"):
             got = head.lstrip()[:20]
             msg = f"{path}: must have a JSON object a line; it begins with {got!r}: is it JSON lines?"
@@ -65,8 +66,8 @@ class JsonReader:
                 if isinstance(block, pa.RecordBatch):
                     yield block
                     continue
-                for lines, is_punctuation in apart(block):
-                    if is_punctuation:
+                for lines, no_row in apart(block, columns.names):
+                    if no_row:
                         yield punctuation_of_json(lines, columns)
                     else:
                         yield from rows_of(lines, columns, self.other)
@@ -78,6 +79,7 @@ class JsonReader:
         """Yield the file in blocks of whole lines, and a refused row for each line that is too long."""
         with readable(self._path), opened(self._path) as file:
             first = file.read(_BLOCK).removeprefix(_MARK)
+            refuse_wide(self._path, first)
             while block := first or file.read(_BLOCK):
                 first = b""
                 if not block.endswith(b"\n"):
@@ -104,9 +106,6 @@ class JsonWriter:
 
     def __init__(self, sink: pa.NativeFile, fields: pa.Schema, marks: Marks) -> None:
         require_textual(fields, "jsonl")
-        if "punctuation" in fields.names:
-            msg = "jsonl: a column cannot be called 'punctuation': use another format, or rename it"
-            raise TraceError(msg)
         self._sink = sink
         self._keys = [f"{', ' if i else '{'}{json.dumps(name)}: " for i, name in enumerate(fields.names)]
 
@@ -133,14 +132,14 @@ class JsonWriter:
         """Nothing more is to be written."""
 
 
-def apart(block: bytes) -> Iterator[tuple[bytes, bool]]:
+def apart(block: bytes, names: Sequence[str]) -> Iterator[tuple[bytes, bool]]:
     """Yield whole lines cut into lines of rows and single lines of punctuation, with whether it is the latter.
 
-    A line is punctuation if ``"punctuation"`` is its only key: the order of keys has no meaning.
+    ``names``: of the columns.  A line is punctuation by ``is_punctuation``: the order of keys has no meaning.
     """
     start = 0
     for found in _PUNCTUATION.finditer(block) if b'"punctuation"' in block else ():
-        if not isinstance(line := object_of(found[0]), str) and len(line) > 1:
+        if not isinstance(line := object_of(found[0]), str) and not is_punctuation(line, names):
             continue  # a row that has such a key, too
         yield block[start : found.start()], False
         yield found[0], True

@@ -22,6 +22,7 @@ from oop_engine.system.knobs import knob
 from oop_engine.traces.format import LINE, REFUSED, is_textual
 from oop_engine.traces.formats.guessing import Spoiler, guess, guess_time, guess_words
 from oop_engine.traces.formats.json_keys import keys_of
+from oop_engine.traces.formats.repeated_keys import of_pairs, twice
 
 __all__ = ["DEEPEST", "MOST_KEYS", "OtherKey", "guessed", "line_by_line", "nested", "object_of", "rows_of"]
 
@@ -59,7 +60,9 @@ class _Number(str):
     __slots__ = ()
 
 
-_DECODER = json.JSONDecoder(parse_int=_Number, parse_float=_Number, parse_constant=_Number)
+_DECODER = json.JSONDecoder(
+    parse_int=_Number, parse_float=_Number, parse_constant=_Number, object_pairs_hook=of_pairs
+)
 
 
 def guessed(head: bytes, times: tuple[str, ...]) -> tuple[pa.Schema, bool, list[str]]:
@@ -258,7 +261,7 @@ def _texts(lines: list[bytes], fields: pa.Schema, other: OtherKey | None) -> pa.
     for line in lines:
         found = object_of(line)
         rows.append({} if isinstance(found, str) else found)
-        reasons.append(found if isinstance(found, str) else nested(found, names) or _misfit(found, wanted))
+        reasons.append(found if isinstance(found, str) else _misfit(found, names, wanted))
         if other is not None:
             for name in rows[-1]:
                 other(name, 1)
@@ -277,8 +280,10 @@ def nested(row: dict[str, Any], names: list[str]) -> str | None:
     return None if found is None else f"{found} is a list or an object"
 
 
-def _misfit(row: dict[str, Any], wanted: dict[str, pa.DataType]) -> str | None:
-    """Return the reason to refuse a row if a number is where no number belongs, or ``true`` where no boolean does."""
+def _misfit(row: dict[str, Any], names: list[str], wanted: dict[str, pa.DataType]) -> str | None:
+    """Return the reason to refuse a row: a column twice, a nested value, a number or a boolean where none belongs."""
+    if (reason := twice(row, names) or nested(row, names)) is not None:
+        return reason
     for name, value in row.items():
         of = type(value)
         if (of is _Number and not is_number(wanted.get(name, _FLOAT))) or (
