@@ -21,7 +21,7 @@ DOCUMENTED := oop_engine oop_engine.traces oop_engine.testing oop_engine.testing
   oop_engine.runners.inline oop_engine.runners.local oop_engine.spark.run oop_engine.spark.io.sinks \
   oop_engine.operators oop_engine.operators.rewrites.in_order oop_engine.core.halves oop_engine.scenarios.truth
 
-.PHONY: warm rewritten simulate rotations soak kills servers test-servers help demo demo-spark scenarios test fuzz lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
+.PHONY: faults warm rewritten simulate rotations soak kills servers test-servers help demo demo-spark scenarios test fuzz lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ test: lint ## lint, strict types, then all tests: layers, docs, examples, laws
 
 fuzz: $(VENV)/.dev ## damaged and hostile files, many times more of them than in the tests: make fuzz TIMES=100
 	OOP_ENGINE_FUZZ=$(or $(TIMES),50) $(BIN)/python -m pytest --numprocesses $(JOBS) tests/fuzz $(ARGS)
+
+faults: $(VENV)/.dev ## faults planted in the engine, one at a time: each claim of each scenario has to fail by some; long
+	$(BIN)/python -m tests.faults $(SCENARIOS)
 
 SERVERS := mosquitto mosquitto-clients nats-server postgresql redis-server
 servers: $(VENV)/.dev ## install the servers of connectors, as far as they can be had (Debian, as root); fails never

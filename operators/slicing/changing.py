@@ -76,6 +76,9 @@ class LimitedStore:
     def state(self) -> State:
         return self._store.state()
 
+    def counts(self) -> dict[str, int]:
+        return self._store.counts()
+
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         if not self._whole and times.size:
             inside = self._inside(times)

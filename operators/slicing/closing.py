@@ -70,8 +70,12 @@ class Closing:
         self.behind = BehindGroups(by, self._groups)
 
     def counts(self) -> dict[str, int]:
-        """Return how many tuples came behind a bound."""
-        return {"behind": self.behind.count}
+        """Return how many tuples came behind a bound, and what stores count."""
+        found = {"behind": self.behind.count}
+        for store in self.stores:
+            for name, many in store.counts().items():
+                found[name] = found.get(name, 0) + many
+        return found
 
     def state(self) -> State:
         """Return the state: tuples, partial aggregates, the groups that have some, bytes."""

@@ -26,6 +26,7 @@ from oop_engine.operators.aggregates import Avg, Count
 from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Sliding
+from oop_engine.scenarios.enough import every
 from oop_engine.scenarios.hammer import SOURCE
 from oop_engine.scenarios.measured import cpu_s
 from oop_engine.scenarios.truth import windows
@@ -116,12 +117,12 @@ def _times(points: dict[int, Values]) -> list[Claim]:
     return [
         Timed(
             "where windows overlap four times or more, two stacks are at least 1.2 times as fast as recomputing",
-            all(ratios[RECOMPUTE][slide] > 1.2 for slide in overlapping),
+            every(ratios[RECOMPUTE][slide] > 1.2 for slide in overlapping),
             figures,
         ),
         Timed(
-            "nothing is twice as fast as two stacks at any slide, tumbling windows included",
-            all(ratio > 0.5 for of in ratios.values() for ratio in of.values()),
+            "nothing is more than a tenth faster than two stacks at any slide, tumbling windows included",
+            all(ratio > 0.9 for of in ratios.values() for ratio in of.values()),
             figures,
         ),
     ]

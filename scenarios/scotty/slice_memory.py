@@ -171,11 +171,14 @@ def _flat(timed: ByShape, few: tuple[int, int], many: tuple[int, int]) -> Claim:
 
 
 def _buffered(buffer: ByShape, few: tuple[int, int], many: tuple[int, int]) -> Claim:
-    tuples, bytes_ = many[1] / few[1], buffer[many].peak_state_bytes / buffer[few].peak_state_bytes
+    each = {of: run.peak_state_bytes / (of[1] + 2 * LATE_BY) for of, run in buffer.items()}
     return Claim(
-        "bytes of a buffer grow with the tuples: at least half as much",
-        bytes_ >= tuples / 2,
-        {_name(of): run.peak_state_bytes for of, run in buffer.items()},
+        "bytes of a buffer grow with the tuples: 24 for each of a window and of the disorder, to a fifth",
+        all(0.8 * 24 <= bytes_ <= 1.2 * 24 for of, bytes_ in each.items() if of in (few, many)),
+        {
+            _name(of): {"bytes": run.peak_state_bytes, "a tuple": round(each[of], 1)}
+            for of, run in buffer.items()
+        },
     )
 
 

@@ -20,7 +20,7 @@ Where we differ from the thesis.  (1) It measured the memory of the Java process
 operators hold, with the room that tables have for more, which comes in steps.  On Q6-7, where
 little is held, these steps hide the difference; so there the claims are on bytes by formula, as in condition 6.9.
 (2) It found AdaptWID faster than WID and its answers sooner, for
-its hash table was smaller.  Ours takes about one and a half times as long: to share a page out by group,
+its hash table was smaller.  Ours takes 1.3 to 2.3 times as long: to share a page out by group,
 count volumes and search the tail costs more than adding to a table that is in the cache anyway.
 (3) Panes are not in its figure.  On Q6-8 they alone save most of the memory that AdaptWID saves.
 """
@@ -184,11 +184,6 @@ def truth(values: Values) -> pa.Table:
     )
 
 
-TABLE = {
-    "DS1": (39, 51, 10), "DS2": (66, 28, 6), "DS3": (77, 19, 4), "DS4": (82, 15, 3), "DS5": (87, 11, 2),
-}  # fmt: skip
-"""Table 6-2: percent of the groups that are small, medium, large."""
-
 PARTIAL, TUPLE = 56, 24
 """Bytes of a partial aggregate (sum and count, group and window, and a cell of the table), and of a tuple
 (its columns and the number of its group), as condition 6.9 compares them on Q6-7."""
@@ -199,10 +194,10 @@ Peaks = dict[str, dict[str, int]]
 
 def claims(runs: list[Run]) -> list[Claim]:
     """Return the claims on each part of the figure of whose data there are runs."""
-    found = [_table()]
+    found = list[Claim]()
     if skewed := _peaks(runs, "Q6-7", _needed):
         held = _peaks(runs, "Q6-7", _held)
-        found += [_less(skewed), *([_grows(skewed)] if len(skewed[WID]) > 1 else []), _in_memory(held)]
+        found += [_less(skewed, held), *([_grows(skewed)] if len(skewed[WID]) > 1 else []), _in_memory(held)]
     if lagging := _peaks(runs, "Q6-8", _held):
         found += [_far_less(lagging), _panes(lagging)]
         found += [_steady(lagging)] if {"0 s", "10 s"} <= set(lagging[WID]) else []
@@ -227,20 +222,14 @@ def _peaks(runs: list[Run], query: str, bytes_of: Callable[[Run], int]) -> Peaks
     return found
 
 
-def _table() -> Claim:
-    shares = {name: [round(100 * share, 1) for share in group_shares(name)] for name in DATA_SETS}
-    far = {name: max(abs(a - b) for a, b in zip(shares[name], TABLE[name], strict=True)) for name in TABLE}
+def _less(skewed: Peaks, held: Peaks) -> Claim:
+    """See that by formula there is a difference, and that nothing is held in fewer bytes than that."""
     return Claim(
-        "the data sets have the groups of table 6-2, to 1.5 points, but for DS5: its line is that of 10 percent",
-        all((off > 1.5) == (name == "DS5") for name, off in far.items()),
-        shares,
-    )
-
-
-def _less(skewed: Peaks) -> Claim:
-    return Claim(
-        "Q6-7: by formula AdaptWID keeps fewer bytes than WID on every data set, and WID fewer than buffering",
-        all(skewed[ADAPT_WID][of] < skewed[WID][of] < skewed[BUFFERING][of] for of in skewed[WID]),
+        "Q6-7: by formula, of the entries in use, AdaptWID keeps fewer bytes than WID on every data set, and WID fewer "
+        "than buffering; all hold at least as many as by formula, buffering less than 1.6 times",
+        all(skewed[ADAPT_WID][of] < skewed[WID][of] < skewed[BUFFERING][of] for of in skewed[WID])
+        and all(skewed[name][of] <= held[name][of] for name in skewed for of in skewed[name])
+        and all(held[BUFFERING][of] < 1.6 * skewed[BUFFERING][of] for of in skewed[BUFFERING]),
         skewed,
     )
 
@@ -294,8 +283,8 @@ def _slower(runs: list[Run]) -> Claim:
     """See that adapting has its price in time: with margins as wide as CPU times of short runs need."""
     spent = {name: sum(run.cpu_s for run in runs if run.variant == name) for name in (WID, ADAPT_WID)}
     return Timed(
-        "not as in the thesis: AdaptWID is not faster than WID, but takes less than four times as long",
-        0.9 * spent[WID] < spent[ADAPT_WID] < 4 * spent[WID],
+        "not as in the thesis: AdaptWID is not faster than WID, but takes at most three times as long",
+        0.9 * spent[WID] < spent[ADAPT_WID] < 3 * spent[WID],
         {f"{name}, CPU s": round(seconds, 3) for name, seconds in spent.items()},
     )
 

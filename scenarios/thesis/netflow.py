@@ -41,6 +41,7 @@ from oop_engine.operators.policies.running_bound import Policy
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Sliding
+from oop_engine.scenarios.enough import every
 from oop_engine.scenarios.thesis import SOURCE
 from oop_engine.scenarios.truth import mean_error, windows, wrong_results
 from oop_engine.traces.disorder import Disorder, Link
@@ -216,8 +217,13 @@ def _traded(band: Curves) -> Claim:
     steps = [pair for name in (CONSISTENT, GENEROUS) for pair in pairwise(band[name])]
     return Claim(
         "band: as slack grows, error falls to nothing at the maximum disorder, and delay grows",
-        all(b.error <= 1.1 * a.error and b.late <= a.late and b.delay_s > a.delay_s for a, b in steps)
-        and all(p.error == 0 for p in band[CONSISTENT] + band[GENEROUS] if p.slack >= CASES["band"].worst),
+        every(
+            b.error <= 1.1 * a.error
+            and b.late <= a.late
+            and b.delay_s > a.delay_s
+            and (b.error == 0 or b.slack < CASES["band"].worst)
+            for a, b in steps
+        ),
         _figures(band, "error", "delay_s"),
     )
 
@@ -226,8 +232,7 @@ def _generous(band: Curves) -> Claim:
     pairs = list(zip(band[CONSISTENT], band[GENEROUS], strict=True))
     return Claim(
         "band: generous slack has less than half the error of consistent slack, at the same delay",
-        all(g.error < c.error / 2 or c.error == 0 for c, g in pairs)
-        and all(g.delay_s == c.delay_s for c, g in pairs),
+        every(g.error < c.error / 2 and g.delay_s == c.delay_s for c, g in pairs if c.error),
         _figures(band, "error"),
     )
 
@@ -235,10 +240,10 @@ def _generous(band: Curves) -> Claim:
 def _best(found: Curves, disorder: str) -> Claim:
     exact = found[PUNCTUATION]
     guessed = [point for name, points in found.items() if name != PUNCTUATION for point in points]
+    right = [point for point in guessed if not point.error]
     return Claim(
         f"{disorder}: punctuation is never wrong, and sooner than every slack that is not wrong either",
-        all(p.error == 0 for p in exact)
-        and all(p.error > 0 or p.delay_s > exact[0].delay_s for p in guessed),
+        all(p.error == 0 for p in exact) and every(p.delay_s > exact[0].delay_s for p in right),
         _figures(found, "error", "delay_s"),
     )
 
@@ -248,7 +253,7 @@ def _sooner(found: Curves, disorder: str) -> Claim:
     lossy = [p for p in found[CONSISTENT] if p.slack < CASES[disorder].worst]
     return Claim(
         f"{disorder}, not as in the thesis: a slack that loses tuples answers sooner than the punctuation, wrongly",
-        all(p.delay_s < exact and p.error > 0 for p in lossy),
+        every(p.delay_s < exact and p.error > 0 for p in lossy),
         _figures(found, "delay_s"),
     )
 
@@ -256,16 +261,17 @@ def _sooner(found: Curves, disorder: str) -> Claim:
 def _rises(block: Curves) -> Claim:
     return Claim(
         "block, not as in the thesis: delay grows with the slack from the start, not only above a block",
-        all(b.delay_s > a.delay_s for a, b in pairwise(block[CONSISTENT])),
+        every(b.delay_s > a.delay_s for a, b in pairwise(block[CONSISTENT])),
         _figures(block, "delay_s"),
     )
 
 
 def _optimum(block: Curves) -> Claim:
-    worst = CASES["block"].worst
+    worst, points = CASES["block"].worst, block[CONSISTENT]
+    both = {p.slack >= worst for p in points} == {False, True}
     return Claim(
         "block: the least slack with all results right is the length of a block",
-        all((p.error == 0) == (p.slack >= worst) for p in block[CONSISTENT]),
+        all((p.error == 0) == (p.slack >= worst) for p in points) if both else None,
         {"block_s": worst / 1000, **_figures(block, "error")},
     )
 
@@ -276,9 +282,11 @@ def _flat(block: Curves) -> Claim:
     above = [p.lag_s for p in points if p.slack >= worst]
     return Claim(
         "block: the time from the punctuation to the result hardly depends on slack below a block, and grows above",
-        max(below, default=0) - min(below, default=0) < 0.05 * worst / 1000
+        max(below) - min(below) < 0.05 * worst / 1000
         and all(b > a for a, b in pairwise(above))
-        and min(above, default=1.0) > max(below, default=0),
+        and min(above) > max(below)
+        if below and above
+        else None,
         _figures(block, "lag_s"),
     )
 

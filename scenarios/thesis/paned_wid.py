@@ -172,16 +172,17 @@ def _measured(found: Points) -> dict[str, float]:
 
 def _from_the_first(found: Points) -> Claim:
     return Timed(
-        "not as in the thesis: panes pay at every point, also with one tuple in a pane, or one pane in a window",
-        all(p.measured < 1 for p in found.values()),
+        "not as in the thesis: panes take at most 0.7 of the time at every point, also with one tuple in a pane, or "
+        "one pane in a window",
+        all(p.measured <= 0.7 for p in found.values()),
         {"tuples in a pane x panes in a window: time by panes over that by windows": _measured(found)},
     )
 
 
 def _as_modelled(found: Points) -> Claim:
     return Timed(
-        "the cost model is right to a factor of 3 for each ratio: to 2 or 2.4, by the machine",
-        all(1 / 3 < p.measured / p.model < 3 for p in found.values()),
+        "the cost model is right to a factor of 2 for each ratio, up and down",
+        all(1 / 2 < p.measured / p.model < 2 for p in found.values()),
         {"model": {f"{tuples} x {panes}": round(p.model, 2) for (tuples, panes), p in found.items()}},
     )
 
@@ -196,8 +197,8 @@ def _memory(found: Points) -> Claim:
 
 def _as_in_thesis(point: Point) -> Claim:
     return Timed(
-        "with 20 tuples in a pane and 5 panes in a window panes take 0.1 to 0.5 of the time; 0.3 in the thesis",
-        0.1 < point.measured < 0.5,
+        "with 20 tuples in a pane and 5 panes in a window panes take 0.1 to 0.4 of the time; 0.3 in the thesis",
+        0.1 < point.measured < 0.4,
         {"measured": round(point.measured, 2), "model": round(point.model, 2)},
     )
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import FOREVER, NEVER, ContractError, GraphError, GroupWise, Linear, Page, Schema
+from oop_engine.core.snapshot import pack, unpack
 from oop_engine.operators import (
     Avg,
     Count,
@@ -227,3 +228,21 @@ def test_windows_by_arrival_are_put_together_so_too() -> None:
         driver.feed(0, Page.of(ONE, {"ts": [5, 1, 4, 2], "v": [1, 2, 3, 4]}))
         driver.feed(0, Linear(FOREVER))
         assert [row["sum"] for row in driver.rows()] == [1, 3, 6, 9, 7, 4]
+
+
+@pytest.mark.parametrize(("every", "parts"), [(60, 38), (1, 42)])
+def test_nested_windows_count_their_parts_also_after_a_snapshot(every, parts):
+    """By hand: of an hour's windows of 5, 10, 15 and 20 minutes shorter ones that close with them serve the longer."""
+    schema = Schema({"ts": pa.int64(), "k": pa.int64()}, "ts", "minutes of an hour")
+    windows = {f"{length}": Tumbling(length) for length in (5, 10, 15, 20)}
+    nested_windows = WindowAggregate(windows, {"n": Count()}, by=("k",), assembly="nested")
+    operator = nested_windows.opened(schema)
+    for minute in range(60):
+        list(operator.on_page(0, Page.of(schema, {"ts": [minute], "k": [1]})))
+        if (minute + 1) % every == 0:
+            list(operator.on_punctuation(0, Linear(minute + 1)))
+        if minute == 30:
+            saved = unpack("windows", pack("windows", operator.save()))
+            operator = nested_windows.opened(schema)
+            operator.load(saved)
+    assert operator.counts()["parts"] == parts

@@ -87,6 +87,9 @@ def test_what_is_dense_is_a_matter_of_cost():
     assert not pane_windows.is_dense(
         geometry._replace(groups=10), windows=1, closing=10, compiled=is_compiled(count)
     )
+    one, ten = geometry._replace(groups=1), geometry._replace(groups=10)
+    assert not pane_windows.is_dense(one, windows=10_000, closing=10_000, compiled=is_compiled(largest))
+    assert pane_windows.is_dense(ten, windows=10_000, closing=100_000, compiled=is_compiled(largest))
     few = geometry._replace(groups=200)
     assert pane_windows.is_dense(few, windows=15, closing=15 * 100, compiled=is_compiled(count))
     assert pane_windows.is_dense(few, windows=15, closing=15 * 100, compiled=is_compiled(largest))

@@ -10,7 +10,7 @@ from oop_engine.lab.scenario import Sweep
 from oop_engine.scenarios.thesis.paned_wid import SCENARIO, Shape, points, shape_of
 from tests.scenarios.unfounded import unfounded
 
-SHAPES = ("5 x 5", "20 x 2", "20 x 5", "20 x 20")
+SHAPES = ("1 x 5", "5 x 5", "20 x 2", "20 x 5", "20 x 20")
 
 
 def test_all_claims_hold() -> None:

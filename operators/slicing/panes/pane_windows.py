@@ -48,9 +48,9 @@ _CELLS = knob(
 _LONG = knob(
     __name__, "_LONG", 4096
 )  # panes of a window; with more the front alone would take more than all there is
-_KERNEL, _ROW, _CELL, _STEP = 20_000, 10_000, 1, 40
-"""Nanoseconds: of a sweep; of a row where Python goes from one to the next; of each of its cells; of a
-window of one group by itself."""
+_KERNEL, _ROW, _LINE, _CELL, _STEP = 20_000, 10_000, 80, 1, 40
+"""Nanoseconds: of a sweep; of a row where Python goes from one to the next, and where a kernel does; of each of its
+cells; of a window of one group by itself.  So fewer than seven groups are not swept over."""
 _COUNT = np.dtype(
     np.int32
 )  # do for the tuples of a window that is swept, where 16 bits do for those of a pane
@@ -257,7 +257,7 @@ def is_dense(geometry: panes.Geometry, windows: int, closing: int, compiled: boo
     ``compiled``: all parts are combined in compiled loops.
     """
     rows = 3 * windows + geometry.length
-    least = _KERNEL + rows * _CELL * geometry.groups
+    least = _KERNEL + rows * (_LINE + _CELL * geometry.groups)
     if geometry.length > _LONG or least >= _STEP * closing:
         return False
     return compiled or least + rows * _ROW < _STEP * closing

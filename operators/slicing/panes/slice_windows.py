@@ -106,6 +106,8 @@ class SliceWindows:
         self._by_sums, self._nested, self._always = way == "prefix", way == "nested", assembly == "tree"
         self._by_number = np.ascontiguousarray(slicing.shape[:, np.argsort(slicing.shape[3])])
         self._tree = SliceTree(panes, slicing.longest) if way == "tree" else None
+        self.parts: int | None = 0 if self._nested else None
+        """Of how many parts windows were that have left, each as often as it was planned; None: nobody counts."""
 
     @property
     def nbytes(self) -> int:
@@ -205,8 +207,9 @@ class SliceWindows:
         windows, sides, _ = sums
         steps = np.empty((3, int((sides[1] - sides[0] + 2).sum())), np.int64)
         if windows.size:
-            ring = int(shifts[0] + spans[0, 0]), mask
-            steps = steps[:, : nested(windows, sides, ring, steps, np.empty(windows.shape[1], np.int64))]
+            ring, parts = (int(shifts[0] + spans[0, 0]), mask), np.empty(windows.shape[1], np.int64)
+            steps = steps[:, : nested(windows, sides, ring, steps, parts)]
+            self.parts = (self.parts or 0) + int(parts.sum())
         return Stacks(steps, windows, windows.shape[1] + 1)
 
     def _found(

@@ -32,9 +32,7 @@ from oop_engine.system.knobs import knob
 __all__ = ["SliceRing"]
 
 _SLICES = knob(__name__, "_SLICES", 1 << 14)  # looked at together, besides those of the longest window
-_EACH = knob(
-    __name__, "_EACH", 8
-)  # how much longer a slice of one group takes than a slice of one among many
+_EACH = knob(__name__, "_EACH", 8)  # how much longer a slice of a group takes than of one among many
 _SOME = knob(__name__, "_SOME", 32)  # groups that are worth looking at together
 _FIRST = np.zeros(1, np.int64)  # the slot of the one group, where there is no key
 
@@ -56,9 +54,11 @@ class SliceRing(WindowStore):
         self._windows = SliceWindows(slicing, self.ring, assembly, grouped=output.grouped)
 
     def state(self) -> State:
-        return super().state() + State(
-            nbytes=self._windows.nbytes + self._done.nbytes + self._sleeping.nbytes
-        )
+        own = self._windows.nbytes + self._done.nbytes + self._sleeping.nbytes
+        return super().state() + State(nbytes=own)
+
+    def counts(self) -> dict[str, int]:
+        return {} if self._windows.parts is None else {"parts": self._windows.parts}
 
     def due(self, bound: int) -> bool:
         lowest = self.partials.lowest
@@ -148,11 +148,8 @@ class SliceRing(WindowStore):
         apart = self._ahead or len(self.partials) or int(slots[-1]) >= self.ring.groups
         cuts = np.empty(slots.size, np.int64)
         cuts.fill(cut)
-        if (
-            apart
-            or ends - max(first, self._over) > _SLICES
-            or (slots.size > 1 and not _full(*self.spans[slots].T))
-        ):
+        apart = apart or ends - max(first, self._over) > _SLICES
+        if apart or (slots.size > 1 and not _full(*self.spans[slots].T)):
             return self._close_groups(slots, cuts, whole=not self._ahead)
         found = self._windows.of_all((first, last, self._over, cut)) if first <= last else []
         self._forget(slots, cuts)
@@ -273,13 +270,15 @@ class SliceRing(WindowStore):
         self._sleeping.forget()
 
     def save(self) -> dict[str, Any]:
-        more = {"done": narrow(self._done), "over": [self._over, self._ahead]}
+        more = {"done": narrow(self._done), "over": [self._over, self._ahead], **self.counts()}
         return {**super().save(), **more, "slices": [self.slicing.period, self.slicing.slices]}
 
     def load(self, saved: Saved, groups: int) -> Store:
         self.slicing.check(saved)
         super().load(saved, groups)
         over = saved.part("over")
+        if "parts" in saved and self._windows.parts is not None:
+            self._windows.parts = saved.integer("parts", least=0)
         self._done = filled_up(saved.integers("done", (None,)), len(self.spans), NEVER)[: len(self.spans)]
         self._over, self._ahead = over.integer(0), over.flag(1)
         self._sleeping.forget()

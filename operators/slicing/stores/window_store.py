@@ -86,6 +86,9 @@ class WindowStore:
             partials, held = partials + self.panes.used, held + self.panes.nbytes
         return State(0, partials, alive, held)
 
+    def counts(self) -> dict[str, int]:
+        return {}
+
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         if groups > len(self.spans):
             self.grow(groups)
