@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from oop_engine.connectors.source import Format, LiveSource, Position
 from oop_engine.connectors.tailing.bytes_at import open_bytes
 from oop_engine.connectors.tailing.followed import LONGEST, Followed
 from oop_engine.connectors.tailing.tail import LogTail
+from oop_engine.system.on_thread import on_thread
 from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.formats.encodings import refuse_wide
 
 __all__ = ["FileTail"]
 
+T = TypeVar("T")
 _LOG = logging.getLogger("oop_engine")
 
 
@@ -51,6 +54,7 @@ class FileTail(LiveSource):
         self.reads = self._path
         self._every_s, self._follow, self._skip_lost = every_s, follow, skip_lost
         self._ended: Position = None
+        self._told: list[Callable[[], object]] = []
 
     def headed(self) -> bytes:
         """Return the first line of the file."""
@@ -76,7 +80,7 @@ class FileTail(LiveSource):
         tail = self._tail(position, follow=self._follow)
         self._ended = position
         try:
-            piece = tail.step()
+            piece = await self._aside(tail.step)
             if piece is None and position is None and self._follow:
                 piece = (
                     b"",
@@ -84,7 +88,7 @@ class FileTail(LiveSource):
                 )  # so that a rotation before the first line is found after a restart
             while True:
                 if piece is None and not self._follow:
-                    piece = tail.last()
+                    piece = await self._aside(tail.last)
                     if piece is None:
                         return
                 if piece is not None:
@@ -92,9 +96,22 @@ class FileTail(LiveSource):
                     yield _headed(tail, piece)
                     self._ended = piece[1]
                 await asyncio.sleep(self._every_s if piece is None else 0)
-                piece = tail.step()
+                piece = await self._aside(tail.step)
         finally:
             tail.close()
+
+    async def _aside(self, step: Callable[[], T]) -> T:
+        """Return the value of a step on a thread, for it may unpack a file; what it tells is told here."""
+        try:
+            return await on_thread(step)
+        finally:
+            self._tell()
+
+    def _tell(self) -> None:
+        """Pass on what steps have to tell: a line of the log, or a line that cannot be read."""
+        told, self._told = self._told, []
+        for tell in told:
+            tell()
 
     def _check_encoding(self, first_line: bytes) -> None:
         """Raise ``TraceError`` if the lines of the file do not end at a byte."""
@@ -118,6 +135,7 @@ class FileTail(LiveSource):
             return found
         finally:
             tail.close()
+            self._tell()
 
     async def latest(self) -> Position:
         """Return the position behind the last whole line of the file; None if it is not there yet."""
@@ -132,15 +150,16 @@ class FileTail(LiveSource):
     def _tail(self, position: Position, *, follow: bool) -> LogTail:
         def refuse(reason: str, record: str) -> None:
             if self.unreadable is None:
-                _LOG.warning("%s: %s; got %s", self._path, reason, record[:200])
+                words = "%s: %s; got %s", self._path, reason, record[:200]
+                self._told.append(partial(_LOG.warning, *words))
             else:
-                self.unreadable(reason, record, 1)
+                self._told.append(partial(self.unreadable, reason, record, 1))
 
         warned = set[str]()
 
         def warn(line: str) -> None:
             if line not in warned:
-                _LOG.warning("%s", line)
+                self._told.append(partial(_LOG.warning, "%s", line))
             warned.add(line)
 
         return LogTail(

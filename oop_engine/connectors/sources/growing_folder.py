@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -17,6 +19,8 @@ from oop_engine.core.errors import TraceError, UsageError
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
+from oop_engine.system.on_thread import on_thread
+from oop_engine.traces.compressed import is_compressed
 from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.format_registry import format_of
 from oop_engine.traces.trace import Trace, open_trace
@@ -77,12 +81,14 @@ class GrowingFolder(LiveSource):
         while True:
             for name in self._fresh(last, known):
                 skipped = done if name == last else 0
-                start = _start(self._folder / name)
-                for number, (message, over) in enumerate(_marked(self._trace(name)), 1):
-                    if number > skipped:
-                        plain = message.without_arrival() if isinstance(message, Page) else message
-                        yield plain, [name, number, over, *start]
-                        await asyncio.sleep(0)
+                start, number = _start(self._folder / name), 0
+                async with aclosing(self._messages(name)) as messages:
+                    async for message, over in messages:
+                        number += 1
+                        if number > skipped:
+                            plain = message.without_arrival() if isinstance(message, Page) else message
+                            yield plain, [name, number, over, *start]
+                            await asyncio.sleep(0)
                 last, done = name, 0
                 known.add(name)
             if not self._follow:
@@ -143,12 +149,34 @@ class GrowingFolder(LiveSource):
             _LOG.warning("%s", line)
         self._left_out.add(kind)
 
-    def _trace(self, name: str) -> Trace:
+    async def _messages(self, name: str) -> AsyncIterator[tuple[Message, bool]]:
+        """Yield the messages of a file, each with whether it is the last; a compressed file is unpacked on a thread."""
+        if not is_compressed(name):
+            for each in _marked(self._trace(name, lambda tell: tell())):
+                yield each
+            return
+        told: list[Callable[[], object]] = []
+        messages = await on_thread(lambda: _marked(self._trace(name, told.append)))
+        found: tuple[Message, bool] | None = None
+        while found is None or not found[1]:
+            try:
+                found = await on_thread(next, messages, None)
+            finally:
+                for tell in told:
+                    tell()
+                told.clear()
+            if found is None:
+                return
+            yield found
+
+    def _trace(self, name: str, later: Callable[[Callable[[], object]], object]) -> Trace:
+        """Open a file; ``later`` is called with functions that pass on the rows that cannot be read."""
+
         def refused(row: int, rows: pa.RecordBatch, reason: str) -> None:
             if self.unreadable is not None:
                 for at in range(rows.num_rows):  # the number of the first is known
                     place = {"file": str(self._folder / name), "row" if not at else "behind row": row}
-                    self.unreadable(reason, *_record(rows.slice(at, 1)), place=place)
+                    later(partial(self.unreadable, reason, *_record(rows.slice(at, 1)), place=place))
 
         path = self._folder / name
         csv = self.csv if format_of(path) == "csv" else None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gzip
 import os
 import re
 import socket
 import struct
+import threading
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
@@ -32,7 +34,9 @@ from oop_engine import (
     write_trace,
 )
 from oop_engine.connectors.sources.tcp_lines import _Client, _Waiting
+from oop_engine.connectors.tailing import bytes_at
 from oop_engine.runners.event_loop import run_async
+from oop_engine.traces import compressed
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")
 
@@ -453,3 +457,40 @@ def test_a_file_that_is_cut_and_grows_past_the_offset_between_two_looks_is_told(
     run_async(main())
     [told] = caplog.messages
     assert re.search(r"was read to byte .*, and was cut then .* are lost, if there were any", told)
+
+
+@pytest.mark.parametrize("source", ["tail", "folder"])
+def test_compressed_files_are_unpacked_on_a_thread(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = b"".join(b'{"ts": %d}\n' % ts for ts in range(5000))
+    packed = gzip.compress(rows + b"no row\n")
+    threads, refused = set[int](), list[str]()
+    if source == "tail":
+        (tmp_path / "in.jsonl").write_bytes(b'{"ts": 1}\n')
+        tail = FileTail(tmp_path / "in.jsonl", follow=False)
+        [(_, before)] = read(tail)
+        (tmp_path / "in.jsonl").rename(tmp_path / "in.jsonl.1")
+        (tmp_path / "in.jsonl.1").unlink()
+        (tmp_path / "in.jsonl.1.gz").write_bytes(gzip.compress(b'{"ts": 1}\n' + rows))
+        (tmp_path / "in.jsonl").write_bytes(b'{"ts": 5001}\n')
+        watched, name, of = bytes_at.PackedBytes, "read", tail
+    else:
+        (tmp_path / "a.jsonl.gz").write_bytes(packed)
+        folder = GrowingFolder(tmp_path, SCHEMA, follow=False)
+        folder.unreadable = lambda reason, record, rows, place=None: refused.append(reason)
+        watched, name, of, before = compressed._Raw, "readinto", folder, None
+    original = getattr(watched, name)
+
+    def noted(*given: Any) -> Any:
+        threads.add(threading.get_ident())
+        return original(*given)
+
+    monkeypatch.setattr(watched, name, noted)
+    found = read(of, before)
+    assert threads
+    assert threading.get_ident() not in threads
+    if source == "tail":
+        assert b"".join(data for data, _ in found) == rows + b'{"ts": 5001}\n'
+    else:
+        assert (sum(len(page) for page, _ in found), refused) == (5000, ["the line is no JSON object"])
