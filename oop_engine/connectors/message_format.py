@@ -36,6 +36,8 @@ class MessageFormat(ABC):
     """
 
     headed = False
+    header = b""
+    """The line of names that holds for the next data, where one came."""
     by_lines = True
     remembers: ClassVar[tuple[str, ...]] = ()
 

@@ -49,7 +49,8 @@ class CheckpointManifest:
     and of the runner under the empty name.  ``positions``: by source.  ``ended``: sources that have.  ``prepared``:
     by sink, results of this epoch to commit.  ``standing``: how far each edge was (``why.Standing``).  ``counts``:
     by source, tuples that came and those that could not be read.  ``over``: all streams have ended and all results
-    are out.  ``parent``: the number of the entry before; ``at``: wall seconds since 1970.
+    are out.  ``parent``: the number of the entry before; ``at``: wall seconds since 1970.  ``headers``: by
+    source, the lines of names at its position.
     """
 
     graph: str
@@ -63,12 +64,14 @@ class CheckpointManifest:
     over: bool = False
     parent: int = 0
     at: float = 0.0
+    headers: dict[str, list[str]] = field(default_factory=dict)
     format: int = FORMAT
 
 
 _SHAPES: dict[str, Any] = {
     "graph": str, "nodes": dict, "states": dict, "positions": dict, "ended": list, "prepared": dict,
     "standing": dict, "counts": dict, "over": bool, "parent": int, "at": (int, float), "format": int,
+    "headers": dict,
 }  # fmt: skip
 _STATE = {each.name for each in fields(StateFile)}
 
@@ -88,6 +91,8 @@ def read_manifest(place: str, data: bytes) -> CheckpointManifest:
     if isinstance(found, dict) and found.get("format", FORMAT) != FORMAT:
         msg = f"{place}: is of format {found['format']}, this program writes {FORMAT}: use the version that wrote it"
         raise SnapshotError(msg)
+    if isinstance(found, dict):
+        found.setdefault("headers", {})  # earlier versions did not write it
     sound = isinstance(found, dict) and found.keys() == _SHAPES.keys()
     if not sound or any(not isinstance(found[name], kind) for name, kind in _SHAPES.items()):
         msg = f"{place}: is not the manifest of a checkpoint: restore the file, or start with an empty folder"

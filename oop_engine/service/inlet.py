@@ -65,7 +65,7 @@ class Inlet:
     ``position``: behind the last data that went in; ``ended``: nothing more comes; ``tuples``: how many came;
     ``nulls``: by column, how many of them had no value in it; ``unknown``: by name, how many rows had a column that the
     schema does not have.
-    ``took`` is awaited each time that data went in.
+    ``took`` is awaited each time that data went in.  ``headers``: the lines of names there (``RecordReader``).
     Raises ``UsageError`` if it is none, or its format is not known.
     """
 
@@ -79,6 +79,7 @@ class Inlet:
             given = Generated(given)
         self.name, self.source = name, given
         self.position: Position = None
+        self.headers: list[str] = []
         self.ended = False
         self.tuples = 0
         self.nulls: dict[str, int] = {}
@@ -104,7 +105,7 @@ class Inlet:
         """
         self._clock = clock
         if self.position is not None:
-            self._reader.begin()
+            self._reader.begin(self.headers)
         if self.source.gathers:
             await self._read(gate)
             return
@@ -164,6 +165,7 @@ class Inlet:
         for message in messages:  # one alone is answered at once; several go through the graph together
             await self._local.push(self.name, self._arrived(message), at_once=len(messages) == 1)
         _, _, self.position = pieces[-1]
+        self.headers = self._reader.headers
         await self._took()
 
     async def retry(self, record: str, coding: str, letter: str) -> None:

@@ -54,6 +54,7 @@ def manifest_of(
         nodes=described(local.plan),
         states={},
         positions={name: inlet.position for name, inlet in inlets.items()},
+        headers={name: inlet.headers for name, inlet in inlets.items() if inlet.headers},
         ended=[name for name, inlet in inlets.items() if inlet.ended],
         standing=asdict(replace(standing(local), windows=windows_of(local))),
         counts=counts,
@@ -95,6 +96,7 @@ def restore(
         local.restore(known, fresh)
     for name, inlet in inlets.items():
         inlet.position = manifest.positions.get(name)
+        inlet.headers = manifest.headers.get(name, [])
         inlet.ended = not manifest.over and name in manifest.ended
     for edge, below in manifest.standing.get("bounds", {}).items():
         if edge in local.statistics.edges and not manifest.over:
@@ -137,7 +139,7 @@ async def move_positions(start_from: Mapping[str, Any], inlets: Mapping[str, Inl
     for name, where in start_from.items():
         inlet = inlets[name]
         before = inlet.position
-        inlet.position = await _position(inlet, where)
+        inlet.position, inlet.headers = await _position(inlet, where), []
         inlet.ended = False
         _LOG.warning(
             "source %r: starts from %s, not from %s: rows may be missing, or come twice",

@@ -44,7 +44,7 @@ class CsvMessages(MessageFormat):
     """
 
     headed = True
-    remembers = ("_names", "_csv", "_below", "_first")
+    remembers = ("_names", "_csv", "_below", "_first", "header")
 
     def __init__(
         self,
@@ -164,6 +164,7 @@ class CsvMessages(MessageFormat):
 
     def _begin(self, cells: list[bytes], line: bytes) -> None:
         """Take names for the rows that follow."""
+        self.header = line
         if not self._needed <= {*cells}:
             self._refuse(self._below, line)
             return

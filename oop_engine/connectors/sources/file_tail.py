@@ -54,7 +54,7 @@ class FileTail(LiveSource):
         self.reads = self._path
         self._every_s, self._follow, self._skip_lost = every_s, follow, skip_lost
         self._ended: Position = None
-        self._told: list[Callable[[], object]] = []
+        self._pending: list[Callable[[], object]] = []
 
     def headed(self) -> bytes:
         """Return the first line of the file."""
@@ -101,17 +101,17 @@ class FileTail(LiveSource):
             tail.close()
 
     async def _aside(self, step: Callable[[], T]) -> T:
-        """Return the value of a step on a thread, for it may unpack a file; what it tells is told here."""
+        """Return the value of a step on a thread, for it may unpack a file; warnings and dead letters follow here."""
         try:
             return await on_thread(step)
         finally:
-            self._tell()
+            self._flush()
 
-    def _tell(self) -> None:
-        """Pass on what steps have to tell: a line of the log, or a line that cannot be read."""
-        told, self._told = self._told, []
-        for tell in told:
-            tell()
+    def _flush(self) -> None:
+        """Log the warnings of steps, and pass on lines that cannot be read."""
+        pending, self._pending = self._pending, []
+        for call in pending:
+            call()
 
     def _check_encoding(self, first_line: bytes) -> None:
         """Raise ``TraceError`` if the lines of the file do not end at a byte."""
@@ -135,7 +135,7 @@ class FileTail(LiveSource):
             return found
         finally:
             tail.close()
-            self._tell()
+            self._flush()
 
     async def latest(self) -> Position:
         """Return the position behind the last whole line of the file; None if it is not there yet."""
@@ -151,15 +151,15 @@ class FileTail(LiveSource):
         def refuse(reason: str, record: str) -> None:
             if self.unreadable is None:
                 words = "%s: %s; got %s", self._path, reason, record[:200]
-                self._told.append(partial(_LOG.warning, *words))
+                self._pending.append(partial(_LOG.warning, *words))
             else:
-                self._told.append(partial(self.unreadable, reason, record, 1))
+                self._pending.append(partial(self.unreadable, reason, record, 1))
 
         warned = set[str]()
 
         def warn(line: str) -> None:
             if line not in warned:
-                self._told.append(partial(_LOG.warning, "%s", line))
+                self._pending.append(partial(_LOG.warning, "%s", line))
             warned.add(line)
 
         return LogTail(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
@@ -149,22 +149,22 @@ class GrowingFolder(LiveSource):
             _LOG.warning("%s", line)
         self._left_out.add(kind)
 
-    async def _messages(self, name: str) -> AsyncIterator[tuple[Message, bool]]:
+    async def _messages(self, name: str) -> AsyncGenerator[tuple[Message, bool], None]:
         """Yield the messages of a file, each with whether it is the last; a compressed file is unpacked on a thread."""
         if not is_compressed(name):
-            for each in _marked(self._trace(name, lambda tell: tell())):
+            for each in _marked(self._trace(name, lambda call: call())):
                 yield each
             return
-        told: list[Callable[[], object]] = []
-        messages = await on_thread(lambda: _marked(self._trace(name, told.append)))
+        pending: list[Callable[[], object]] = []
+        messages = await on_thread(lambda: _marked(self._trace(name, pending.append)))
         found: tuple[Message, bool] | None = None
         while found is None or not found[1]:
             try:
                 found = await on_thread(next, messages, None)
             finally:
-                for tell in told:
-                    tell()
-                told.clear()
+                for call in pending:
+                    call()
+                pending.clear()
             if found is None:
                 return
             yield found

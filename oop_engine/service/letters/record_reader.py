@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from base64 import b64decode
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -67,10 +68,19 @@ class RecordReader:
         """Columns that the schema does not have, and how many rows had them."""
         return self._format.unknown.counts
 
-    def begin(self) -> None:
-        """Read the line of names that stands before all data, for a source that goes on behind it."""
+    @property
+    def headers(self) -> list[str]:
+        """The first line of the file that is read, and the line of names that holds: another one may have come."""
+        found = (self._header, self._format.header)
+        return [line.decode(errors="surrogateescape") for line in found] if found[1] else []
+
+    def begin(self, headers: Sequence[str] = ()) -> None:
+        """Read the line of names that holds where a source resumes: of ``headers``, or else the first of its data."""
+        first, holds = [line.encode(errors="surrogateescape") for line in headers] or [b"", b""]
         if self._format.headed:
-            self._read_header(self._source.headed())
+            self._read_header(holds or self._source.headed())
+        if holds:
+            self._header = first
 
     def messages(self, pieces: list[Piece]) -> list[Message]:
         """Return the messages in some pieces, read together; by halves where a row is refused, to find its position."""

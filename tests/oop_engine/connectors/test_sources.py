@@ -466,6 +466,8 @@ def test_compressed_files_are_unpacked_on_a_thread(
     rows = b"".join(b'{"ts": %d}\n' % ts for ts in range(5000))
     packed = gzip.compress(rows + b"no row\n")
     threads, refused = set[int](), list[str]()
+    of: LiveSource
+    watched: Any
     if source == "tail":
         (tmp_path / "in.jsonl").write_bytes(b'{"ts": 1}\n')
         tail = FileTail(tmp_path / "in.jsonl", follow=False)
