@@ -241,7 +241,7 @@ def _floats(table: pa.Table, name: str) -> NDArray[np.float64]:
 def array_of(values: pa.ChunkedArray) -> pa.Array:
     """Return a column in one piece, without a dictionary."""
     values = values.cast(plain(values.type))
-    return pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
+    return pa.concat_arrays(values.chunks) if values.num_chunks else pa.nulls(0, values.type)
 
 
 def ranks_of(values: pa.ChunkedArray) -> Integers:

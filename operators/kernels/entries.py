@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from oop_engine.system.kernel import njit
 
 __all__ = ["AT", "BELOW", "OLD", "SINCE", "USED", "EntryLives", "EntryRule", "walk"]
 

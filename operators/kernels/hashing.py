@@ -6,8 +6,9 @@ Source: registers after Flajolet, Fusy, Gandouet, Meunier, HyperLogLog, AofA 200
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from oop_engine.system.kernel import njit
 
 __all__ = [
     "add_pairs",

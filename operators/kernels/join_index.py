@@ -1,10 +1,10 @@
 """Kernels of the window joins' index: tuples by bucket of their key, large buckets by key and time."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from oop_engine.operators.kernels.time_order import time_order
+from oop_engine.system.kernel import njit
 from oop_engine.system.knobs import kernel_knob
 
 __all__ = [

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from oop_engine.system.kernel import njit
 from oop_engine.system.knobs import kernel_knob
 
 __all__ = [

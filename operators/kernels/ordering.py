@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from oop_engine.system.kernel import njit
 from oop_engine.system.knobs import kernel_knob
 
 __all__ = ["CELLS", "accept", "due", "nth_largest", "quantile_behind", "trail"]

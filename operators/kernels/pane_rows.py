@@ -9,9 +9,9 @@ window ``lowest + w`` results go to ``ends[w - 1]`` to ``ends[w]`` (exclusive), 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from oop_engine.operators.kernels.panes import row_of
+from oop_engine.system.kernel import njit
 from oop_engine.system.knobs import kernel_knob
 
 __all__ = ["all_held", "cells_between", "cells_of", "changed", "empty", "free", "held", "sides", "spread"]

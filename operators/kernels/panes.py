@@ -25,9 +25,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from oop_engine.operators.kernels.partials import NO_WINDOW
+from oop_engine.system.kernel import njit
 
 __all__ = [
     "Geometry",

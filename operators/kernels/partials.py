@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from oop_engine.system.kernel import njit
 
 __all__ = ["NO_WINDOW", "Table", "collect", "fill", "locate", "once", "places_among", "remove"]
 

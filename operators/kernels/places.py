@@ -16,10 +16,10 @@ one number for both: value * 2**13 + 1.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from oop_engine.operators.kernels.panes import row_of
 from oop_engine.operators.kernels.partials import NO_WINDOW
+from oop_engine.system.kernel import njit
 from oop_engine.system.knobs import kernel_knob
 
 __all__ = [

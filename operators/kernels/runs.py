@@ -10,7 +10,8 @@ Source: Theodorakis et al., Hammer Slide, ADMS 2018, 3.2 (bulk insertion).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from oop_engine.system.kernel import njit
 
 __all__ = [
     "LANES",

@@ -18,9 +18,9 @@ Madsen, Zhou, Su, Enorm, DEBS 2016 (figure 7: the consolidation plan).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from oop_engine.operators.kernels.slices import ALONE, first_and_stop, slice_at
+from oop_engine.system.kernel import njit
 
 __all__ = ["climb", "descend", "leaving", "nested", "sums"]
 

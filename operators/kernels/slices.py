@@ -20,10 +20,10 @@ Source: van Herk 1992; Tangwongsan, Hirzel, Schneider, DEBS 2017 (two stacks).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from oop_engine.operators.kernels.partials import NO_WINDOW
 from oop_engine.operators.kernels.time_order import time_order
+from oop_engine.system.kernel import njit
 
 __all__ = [
     "ALONE",

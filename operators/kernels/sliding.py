@@ -7,7 +7,7 @@ Source: Theodorakis et al., Hammer Slide, ADMS 2018, 2.2 (subtract-on-evict).
 
 from __future__ import annotations
 
-from numba import njit
+from oop_engine.system.kernel import njit
 
 __all__ = ["bisect", "over_ranges", "subtract_on_evict"]
 

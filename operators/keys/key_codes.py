@@ -42,7 +42,7 @@ class KeyCodes:
     def __init__(self, types: Sequence[pa.DataType]) -> None:
         self._types = [_value_type(kind) for kind in types]
         self.columns = len(types)
-        integers = [_integers(comparable(pa.array([], kind))) is not None for kind in self._types]
+        integers = [_integers(comparable(pa.nulls(0, kind))) is not None for kind in self._types]
         self.exact = not types or integers == [True]
         """Whether equal codes are equal keys."""
         self.in_place = all(map(_is_flat, types))

@@ -18,7 +18,7 @@ from oop_engine.operators.kernels.panes import Geometry
 from oop_engine.operators.slicing.accumulator import Accumulator, Running, SumOverflowError
 from oop_engine.operators.values.columns import Integers
 
-__all__ = ["Compiled", "fixed", "known", "numbers", "valid", "values"]
+__all__ = ["Compiled", "fixed", "known", "loops", "numbers", "valid", "values"]
 
 _FLOATS, _INTEGERS = (pa.float64(),), (pa.int32(), pa.int64())
 _ALL = np.empty(0, np.bool_)
@@ -37,7 +37,7 @@ class Compiled(Accumulator):
 
     @cached_property
     def _loops(self) -> monoids.Loops:
-        return monoids.loops(self.monoid)
+        return loops(self.monoid)
 
     def prepare(self, page: Page, times: Integers) -> Arrays:
         found = page.numbers(self.part.column or "")
@@ -96,6 +96,14 @@ class Compiled(Accumulator):
     def _check(self, at: int, group: int = 0) -> None:
         if at >= 0:
             raise SumOverflowError(self.part.column, at, group)
+
+
+def loops(monoid: monoids.Monoid) -> monoids.Loops:
+    """Return the loops for a monoid; with the first ones Numba is loaded."""
+    from oop_engine.operators.kernels.loops import loops_of
+
+    of: Any = type(monoid)
+    return loops_of(of)
 
 
 def fixed(array: NDArray[Any]) -> NDArray[Any]:

@@ -112,9 +112,9 @@ class Output:
         if (longest := max(map(len, self.names))) > _LONGEST:
             msg = f"{self.place}: names of windows must have at most {_LONGEST:,} characters; got one of {longest:,}"
             raise GraphError(msg)
-        _, ends, letters = pa.array(self.names, pa.string()).buffers()
-        self._ends = fixed(np.frombuffer(ends, np.int32)[: len(self.names) + 1])
-        self._letters = fixed(np.frombuffer(letters or b"", np.uint8))
+        texts = [name.encode() for name in self.names]  # pa.array would load pandas, where it is installed
+        self._ends = fixed(np.cumsum([0, *map(len, texts)], dtype=np.int32))
+        self._letters = fixed(np.frombuffer(b"".join(texts), np.uint8))
 
     def _check(self, definition: Extents, place: str) -> None:
         """Raise ``GraphError`` if results of a grid would make no progress, or a tuple were in too many windows."""

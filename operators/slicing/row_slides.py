@@ -2,7 +2,7 @@
 
 A slide reduces the tuples of a page to panes, a run of tuples each, and slides over those.  It keeps columns of at most
 as many panes as a window has, and the pane that is not complete.  ``RowSlide`` slides by two stacks, in the compiled
-loops of ``kernels/monoids.py``, whatever the monoid.
+loops of ``kernels/loops.py``, whatever the monoid.
 
 Source: Theodorakis et al., Hammer Slide, ADMS 2018; panes of two lengths: Krishnamurthy, Wu, Franklin, On-the-fly
 sharing, SIGMOD 2006.
@@ -25,7 +25,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays
 from oop_engine.operators.kernels import monoids
 from oop_engine.operators.slicing.accumulator import SumOverflowError
-from oop_engine.operators.slicing.compiled import Compiled, fixed
+from oop_engine.operators.slicing.compiled import Compiled, fixed, loops
 from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.windows import Extents
 
@@ -151,7 +151,7 @@ class RowSlide:
 
     def __init__(self, of: Compiled, given: pa.DataType, panes: RowPanes) -> None:
         self.of, self.panes = of, panes
-        self._loops = monoids.loops(of.monoid)
+        self._loops = loops(of.monoid)
         self._identity = _narrowed(of, given)
         self._width = sum(value.nbytes for value in self._identity)
         self._at, self.own = 0, dict[str, Any]()

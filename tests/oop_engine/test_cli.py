@@ -87,6 +87,18 @@ except SystemExit:
 
 
 @pytest.mark.parametrize(
+    "code", ["import oop_engine", "import oop_engine.operators", "from oop_engine.operators import *"]
+)
+def test_operators_load_no_numba_before_a_kernel_is_called(code: str) -> None:
+    heavy = ("numba", "pandas", "datasketches", "pyspark", "matplotlib", "rich", "click", "asyncio", "polars")
+    told = f"{code}\nimport sys\nprint(*(name for name in {heavy} if name in sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", told], cwd=ROOT, capture_output=True, text=True, check=True, timeout=MOST_S
+    )
+    assert done.stdout.split() == []
+
+
+@pytest.mark.parametrize(
     ("args", "words"),
     [
         (["compare", "nyc_flihgts"], "did you mean 'nyc_flights'"),

@@ -68,7 +68,7 @@ class CsvReader:
             head, self.csv = self._told_by_head(given, tuple(times))
             with readable(path, "a CSV trace begins with a line of column names"):
                 self._names = self._header(head, wanted)
-            nothing = pa.RecordBatch.from_pydict({name: pa.array([], pa.binary()) for name in self._names})
+            nothing = pa.RecordBatch.from_pydict({name: pa.nulls(0, pa.binary()) for name in self._names})
             first = next(self._blocks(self._names), nothing).select(self._names)
             first = first.slice(0, max(first.num_rows // 4, _SAMPLE))
         self.csv = sniffed_cells(first, self.csv)

@@ -120,7 +120,7 @@ class CsvRows:
     def _parsed(self, data: bytes, wanted: list[str]) -> pa.RecordBatch:
         """Return cells of rows that all have as many as there are names."""
         if data[:1] in (b"", b"\r", b"\n") and not data.strip(b"\r\n"):
-            return pa.RecordBatch.from_pydict({name: pa.array([], pa.binary()) for name in wanted})
+            return pa.RecordBatch.from_pydict({name: pa.nulls(0, pa.binary()) for name in wanted})
         places = [_COLUMN.format(i) for i in range(len(self.names))]  # names may be twice, or of Arrow
         included = [places[self.names.index(name)] for name in wanted]
         table = pa.csv.read_csv(

@@ -6,7 +6,8 @@ The loops over open runs are in ``cells`` and ``lists``.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from oop_engine.system.kernel import njit
 
 __all__ = ["arrange", "due", "ranks"]
 

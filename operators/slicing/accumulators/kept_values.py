@@ -118,7 +118,7 @@ class Earliest(Lists):
 
 
 def _nothing(kind: pa.DataType) -> Flat:
-    return np.empty(0, np.int64) if has_keys(kind) else pa.array([], kind)
+    return np.empty(0, np.int64) if has_keys(kind) else pa.nulls(0, kind)
 
 
 def _flat(column: pa.Array) -> Flat:

@@ -28,7 +28,7 @@ __all__ = ["LibrarySketches"]
 class LibrarySketches(Lists):
     """Keeps a list of at most one sketch.  A call of Python a page and group, and one a merge."""
 
-    flat = (pa.array([], pa.binary()),)
+    flat = (pa.nulls(0, pa.binary()),)  # pa.array would load pandas, where it is installed
 
     def prepare(self, page: Page, times: Integers) -> Arrays:
         column = decoded(page.column(self.part.column or ""))

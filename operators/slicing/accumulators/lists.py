@@ -164,7 +164,7 @@ class NameCounts(ValueCounts):
 
     def __init__(self, part: Part) -> None:
         super().__init__(part)
-        self.flat = pa.array([], part.types[0]), np.empty(0, np.int64)
+        self.flat = pa.nulls(0, part.types[0]), np.empty(0, np.int64)
 
     def prepare(self, page: Page, times: Integers) -> Arrays:
         column = decoded(page.column(self.part.column or ""))

@@ -14,7 +14,7 @@ from oop_engine.operators.aggregates.order_codes import codes_of, least, words_o
 from oop_engine.operators.aggregates.wide import FITTING
 from oop_engine.operators.kernels import monoids
 from oop_engine.operators.slicing.accumulator import register_accumulator
-from oop_engine.operators.slicing.compiled import Compiled, fixed, known, numbers, values
+from oop_engine.operators.slicing.compiled import Compiled, fixed, known, loops, numbers, values
 from oop_engine.operators.values.columns import Integers
 
 __all__: list[str] = []
@@ -180,7 +180,7 @@ class _Often(_Choice):
 
 def _add_narrow(state: Arrays, rows: Integers, inputs: Arrays) -> int:
     """Add tuples to sums of 32 bits until one does not fit; return how many."""
-    at = monoids.loops(_NARROW).add_rows(_NARROW, state[:1], rows, inputs[:-1], inputs[-1])
+    at = loops(_NARROW).add_rows(_NARROW, state[:1], rows, inputs[:-1], inputs[-1])
     return int(rows.size if at < 0 else at)
 
 

@@ -1,0 +1,114 @@
+"""Kernel: a function that Numba compiles, and that does without Numba until it is called.
+
+To import Numba takes .13 s, and to make a dispatcher .25 ms; there are about 190 kernels, and a graph calls ten.  So a
+kernel is a ``partial`` of nothing but its dispatcher, which comes into it with the first call: from then on a call goes
+through C alone.  To Numba, which finds it as a global of another kernel, it is its dispatcher (``_numba_type_``).
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import tempfile
+import threading
+from collections.abc import Callable
+from functools import cache, partial
+from importlib import import_module
+from typing import Any
+
+from oop_engine.system.knobs import kernel_setting
+from oop_engine.system.stopwatch import COMPILED
+
+__all__ = ["Kernel", "njit"]
+
+_MAKING = threading.RLock()
+_places: list[tempfile.TemporaryDirectory[str]] = []  # removed when the process ends
+
+
+class Kernel(partial[Any]):
+    """Calls Numba's dispatcher of ``py_func``; all other attributes are its own."""
+
+    py_func: Callable[..., Any]
+
+    def __new__(cls, function: Callable[..., Any], options: dict[str, Any]) -> Kernel:
+        """Return the kernel; nothing is imported or compiled."""
+        made = super().__new__(cls, function)
+        state = {"py_func": function, "_options": options, "__doc__": function.__doc__}
+        made.__setstate__((made._first, (), {}, state))
+        return made
+
+    def dispatcher(self) -> Any:
+        """Return Numba's dispatcher, made if there is none yet."""
+        with _MAKING:
+            if "_made" not in vars(self):
+                vars(self)["_made"] = made = numba().njit(**self._options)(self.py_func)
+                self.__setstate__((made, (), {}, vars(self)))
+        return vars(self)["_made"]
+
+    def _first(self, *args: Any) -> Any:
+        return self.dispatcher()(*args)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.dispatcher(), name)
+
+    def __reduce__(self) -> Any:
+        return _found, (self.py_func.__module__, self.py_func.__qualname__)
+
+
+def njit(**options: Any) -> Any:
+    """Declare a kernel; ``options`` are those of ``numba.njit``."""
+    return lambda function: Kernel(function, options)
+
+
+def _found(module: str, name: str) -> Any:
+    return getattr(import_module(module), name)
+
+
+@cache
+def numba() -> Any:
+    """Return Numba, ready: compilations are timed, and compiled kernels have a place."""
+    import numba
+    from numba.core import event
+
+    event.register("numba:compile", _listener(event))
+    if (
+        setting := kernel_setting()
+    ):  # a compiled kernel contains its knobs, and Numba's cache does not know them
+        home = os.path.join(tempfile.gettempdir(), f"oop-engine-kernels-{os.getuid()}")
+        numba.config.CACHE_DIR = os.path.join(numba.config.CACHE_DIR or home, setting)
+    try:
+        numba.njit(cache=True)(_probe)
+    except RuntimeError:  # no such place
+        _places.append(tempfile.TemporaryDirectory(prefix="oop-engine-kernels-"))
+        numba.config.CACHE_DIR = _places[0].name
+        words = "compiled kernels cannot be kept: name a folder that can be written in NUMBA_CACHE_DIR"
+        logging.getLogger("oop_engine").warning(words)
+    return numba
+
+
+def _probe() -> None:
+    """Is never compiled: Numba looks for the place of a cache when a function is declared."""
+
+
+def _listener(event: Any) -> Any:
+    """Return a listener that takes the time of compilations; a kernel from the cache is none.
+
+    It keeps the garbage collector out of them, which would take a fifth of it.
+    """
+    collected: list[bool] = []
+
+    class Compiling(event.Listener):  # type: ignore[misc]
+        def on_start(self, event: Any) -> None:
+            collected.append(gc.isenabled())
+            gc.disable()
+            COMPILED.begin()
+
+        def on_end(self, event: Any) -> None:
+            COMPILED.end()
+            if collected.pop():
+                gc.enable()
+
+    return Compiling()
