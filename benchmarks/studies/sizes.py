@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba.core.dispatcher import Dispatcher
 
 from oop_engine import Graph, Schema
 from oop_engine.core.graphs.graph import Plan
 from oop_engine.operators.slicing.accumulator import Accumulator
+from oop_engine.system.kernel import Kernel
 
 __all__ = ["held_bytes"]
 
 _DESCRIPTION = (Graph, Plan, Schema, Accumulator, pa.Schema, pa.DataType, pa.Field)
-_CODE = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, Dispatcher)
+_CODE = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, Kernel)
 
 _COLUMNS = (np.ndarray, pa.Array, pa.RecordBatch, pa.ChunkedArray, pa.Table, pa.Buffer)
 

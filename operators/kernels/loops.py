@@ -26,7 +26,7 @@ from oop_engine.operators.kernels.slices import ALONE
 from oop_engine.system.kernel import njit, numba
 from oop_engine.system.knobs import kernel_knob
 
-__all__ = ["loops_of"]
+__all__ = ["loops_of", "slide"]
 
 _jit = cache(numba().njit(no_cpython_wrapper=True, no_cfunc_wrapper=True))  # they are called by loops alone
 _BLOCK = kernel_knob(__name__, "_BLOCK", 1 << 13)  # slots at a time: their totals stay in the cache

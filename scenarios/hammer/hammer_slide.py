@@ -45,7 +45,7 @@ from oop_engine.lab.compare import Run
 from oop_engine.lab.scenario import COMPLETE_AT, Claim, Parameter, Scenario, Sweep, Timed, Values, Variant
 from oop_engine.operators.aggregates import Avg, Min
 from oop_engine.operators.edge.punctuate import Punctuate
-from oop_engine.operators.kernels import monoids
+from oop_engine.operators.kernels.loops import slide
 from oop_engine.operators.policies.policies import Ordered
 from oop_engine.operators.window_aggregate import Strategy, WindowAggregate
 from oop_engine.operators.windows import TupleBased
@@ -150,7 +150,7 @@ def combined(found: Integers, range_: int) -> int:
     def put(columns: tuple[Integers], at: int, value: int) -> None:
         columns[0][at] = value
 
-    kernel, in_python = monoids.slide.py_func, {"_both": counting, "_at": cell, "_put": put}
+    kernel, in_python = slide.py_func, {"_both": counting, "_at": cell, "_put": put}
     counted = FunctionType(kernel.__code__, {**kernel.__globals__, **in_python})
     greatest = np.iinfo(np.int64).max
     held, stack, out = np.full(1, greatest), np.full(range_ + 1, greatest), np.empty_like(found)
