@@ -18,6 +18,7 @@ from oop_engine.traces.format import Reader, Record, plain
 from oop_engine.traces.format_registry import FORMATS, format_of, is_format
 from oop_engine.traces.formats.csv import CsvReader
 from oop_engine.traces.formats.json_lines import JsonReader
+from oop_engine.traces.formats.partitions import partition_column, partitions, with_partitions
 from oop_engine.traces.unknown_columns import UnknownColumns
 from oop_engine.traces.validation import (
     Refuse,
@@ -54,6 +55,7 @@ class Trace:
         page_rows: int,
         on_refused: Refuse | None,
         declared: Collection[str] | None = None,
+        constants: dict[str, pa.Array] | None = None,
     ) -> None:
         self.path = path
         self.schema = schema
@@ -65,6 +67,7 @@ class Trace:
         self.notes: list[str] = list(getattr(reader, "notes", ()))
         self._reader = reader
         self._declared = declared
+        self._constants = constants or {}
         self._page_rows = page_rows
         self._on_refused = on_refused
 
@@ -112,6 +115,18 @@ class Trace:
                 self.nulls[name] = self.nulls.get(name, 0) + column.null_count
 
     def _records(self, columns: pa.Schema, page_rows: int) -> Iterator[Record]:
+        values = {name: value for name, value in self._constants.items() if name in columns.names}
+        if not values:
+            return self._read_file(columns, page_rows)
+        in_file = [field for field in columns if field.name not in values] or [
+            field for field in self._reader.fields if field.name not in self._constants
+        ][:1]
+        records = self._read_file(pa.schema(in_file), page_rows)
+        return (
+            with_partitions(each, values) if isinstance(each, pa.RecordBatch) else each for each in records
+        )
+
+    def _read_file(self, columns: pa.Schema, page_rows: int) -> Iterator[Record]:
         if isinstance(self._reader, CsvReader) and self._declared is not None:
             return self._reader.read_guessed(columns, self._declared)
         return self._reader.read(columns, page_rows)
@@ -145,6 +160,7 @@ def open_trace(
     ``format``: one of ``FORMATS``; None: by the suffix of the path; behind it may be ``.gz`` or ``.zst``.
     ``csv``: how a CSV file is written (one of any suffix that no format has); the rest is sniffed (``Trace.notes``).
     ``types``: types of columns of a text format whose other types are guessed; not beside a schema.
+    Folders above the file that are called ``name=value`` are columns, which it need not have: text without a schema.
 
     Rows that cannot be read are diverted: counted in ``Trace.refused`` and handed to
     ``on_refused``.  Raises ``TraceError`` if the file is malformed (missing,
@@ -169,12 +185,15 @@ def open_trace(
         raise TraceError(msg)
     known = time if schema is None else schema.progressing
     times = tuple(name for name in (known, arrival) if name)
+    of_folders = partitions(path)
     columns = (
         [] if schema is None else [*schema.names, *(n for n in [arrival] if n and n not in schema.names)]
     )
+    columns = [name for name in columns if name not in of_folders]
     reader: Reader = (
         CsvReader(path, times, csv=csv, wanted=columns) if name == "csv" else made_from(path, times)
     )
+    constants = _of_folders(path, reader, of_folders, types or {}, schema)
     if types:
         reader.fields = _typed(path, reader, types)
     check_names(path, reader.fields)
@@ -183,7 +202,25 @@ def open_trace(
     if schema is None:
         schema = _schema_of(path, reader, time, unit, arrival)
     check_fields(path, reader, schema, arrival)
-    return Trace(path, reader, schema, arrival, page_rows, on_refused, declared)
+    return Trace(path, reader, schema, arrival, page_rows, on_refused, declared, constants)
+
+
+def _of_folders(
+    path: Path,
+    reader: Reader,
+    found: Mapping[str, str | None],
+    types: Mapping[str, pa.DataType],
+    schema: Schema | None,
+) -> dict[str, pa.Array]:
+    """Add the columns of folders that the file lacks to its fields; return one value of each."""
+    constants = {}
+    for name, text in found.items():
+        if name not in reader.fields.names:
+            declared = schema is not None and name in schema.names
+            kind = schema.type_of(name) if schema is not None and declared else types.get(name, pa.string())
+            constants[name] = partition_column(path, name, text, kind)
+            reader.fields = reader.fields.append(pa.field(name, kind))
+    return constants
 
 
 def _typed(path: Path, reader: Reader, types: Mapping[str, pa.DataType]) -> pa.Schema:

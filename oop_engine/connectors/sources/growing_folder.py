@@ -23,6 +23,7 @@ from oop_engine.system.on_thread import on_thread
 from oop_engine.traces.compressed import is_compressed
 from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.format_registry import format_of
+from oop_engine.traces.formats.partitions import is_partition, partition_order
 from oop_engine.traces.trace import Trace, open_trace
 
 __all__ = ["GrowingFolder"]
@@ -39,7 +40,8 @@ class GrowingFolder(LiveSource):
     before them is a ``TraceError``.  Rows that cannot be read are dead letters.  A file that cannot be read ends the
     service with its name; the next one begins with the same message of the file, once it is mended or removed.  Left
     out, with one warning that names the first: folders within the folder, and files of each suffix that is no format of
-    traces.  Hidden files are left out, too (names that begin with ``.`` or ``_``).
+    traces.  Folders called ``name=value`` (``year=2026``) are read, and are columns (``open_trace``).
+    Hidden files are left out, too (names that begin with ``.`` or ``_``).
 
     The position is a name, how many messages of it have been read, whether these are all, and the size of the file with
     a checksum of its first bytes.  A file that is gone and was not read to its end is a ``TraceError``, and so is one
@@ -69,7 +71,7 @@ class GrowingFolder(LiveSource):
         last, done, *more = position or ["", 0]
         whole = more[:1]
         self._check_same(last, done, more)
-        known = {name for name in self._listed() if name < last and _is_trace(name)}
+        known = {name for name in self._listed() if _is_before(name, last) and _is_trace(name)}
         if whole == [False] and not (self._folder / last).is_file():  # earlier versions did not write it
             msg = (
                 f"{self._folder / last}: was read to message {done:,} and is gone: restore it; {BEGIN_AGAIN}"
@@ -97,8 +99,9 @@ class GrowingFolder(LiveSource):
 
     async def latest(self) -> Position:
         """Return the position behind the last file that is there."""
-        names = [name for name in self._listed() if not name.startswith((".", "_")) and _is_trace(name)]
-        return [last, 0, True, *_start(self._folder / last)] if (last := max(names, default="")) else None
+        names = [name for name in self._listed() if not _is_hidden(name) and _is_trace(name)]
+        last = max(names, default="", key=partition_order)
+        return [last, 0, True, *_start(self._folder / last)] if last else None
 
     def _check_same(self, last: str, done: int, more: list[Any]) -> None:
         """Raise ``TraceError`` if the file of a position is another one now; one that was read may be gone."""
@@ -126,9 +129,9 @@ class GrowingFolder(LiveSource):
         listed = self._listed()
         known &= listed | {last}
         found = []
-        for name in sorted(listed - known):
+        for name in sorted(listed - known, key=partition_order):
             path = self._folder / name
-            if name.startswith((".", "_")):
+            if _is_hidden(name):
                 known.add(name)
             elif path.is_dir():
                 known.add(name)
@@ -138,7 +141,7 @@ class GrowingFolder(LiveSource):
                 suffix = "".join(path.suffixes[-2:]).lower()
                 self._leave_out(suffix, f"{path}: is left out, as others of this suffix: {_why_none(name)}")
             elif path.is_file():
-                if name < last:
+                if _is_before(name, last):
                     msg = f"{path}: came after {last!r} was read: give new files names that come later"
                     raise TraceError(msg)
                 found.append(name)
@@ -183,10 +186,28 @@ class GrowingFolder(LiveSource):
         return open_trace(path, self._schema, csv=csv, on_refused=refused)
 
     def _listed(self) -> set[str]:
-        try:
-            return set(os.listdir(self._folder))
-        except (FileNotFoundError, NotADirectoryError):
-            return set()
+        """Return the names in the folder, and in the partitions in it."""
+        return set(_names_in(str(self._folder)))
+
+
+def _names_in(folder: str, above: str = "") -> Iterator[str]:
+    try:
+        names = os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for name in names:
+        if is_partition(name) and not _is_trace(name):
+            yield from _names_in(f"{folder}/{name}", f"{above}{name}/")
+        else:
+            yield above + name
+
+
+def _is_hidden(name: str) -> bool:
+    return name.rpartition("/")[2].startswith((".", "_"))
+
+
+def _is_before(name: str, last: str) -> bool:
+    return bool(last) and partition_order(name) < partition_order(last)
 
 
 def _start(path: Path) -> list[int]:
