@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,16 +27,46 @@ from oop_engine.pipeline.spark_errors import as_trace_errors
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["order", "parse", "prepare"]
+__all__ = ["order", "parse", "prepare", "settled"]
 
 _FATE, _USED, _REFUSED = "_fate", "used", "refused"
 _SETTINGS = {
     "spark.sql.ansi.enabled": "true",  # else a computed column wraps around silently
+    # Times and days: of which clock they are, as which type they are read, and that none is shifted on the way.
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
     "spark.sql.legacy.parquet.nanosAsLong": "true",
+    "spark.sql.parquet.int96AsTimestamp": "true",
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    # No row is skipped, none of an earlier start is left, and a task writes one file for each source.
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.sources.partitionOverwriteMode": "static",
+    "spark.sql.files.maxRecordsPerFile": "0",
     # With fewer, a task sorts its rows by the file they go to, which undoes the order of arrival.
     "spark.sql.maxConcurrentOutputFileWriters": str(MOST_SOURCES),
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
+
+
+@contextmanager
+def settled(spark: SparkSession) -> Iterator[None]:
+    """Give a session the settings that the rows depend on; afterwards it has its own again."""
+    before = {name: spark.conf.get(name, None) for name in _SETTINGS}
+    for name, value in _SETTINGS.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        with suppress(Exception):  # its JVM may be gone, and whoever used it has the error
+            for name, was in before.items():
+                if was is None:
+                    spark.conf.unset(name)
+                else:
+                    spark.conf.set(name, was)
 
 
 def prepare(
@@ -43,10 +74,9 @@ def prepare(
 ) -> DataFrame:
     """Return all rows, which are parsed when they are asked for, by way of the ``links`` to their files.
 
-    Raises ``UsageError`` for an expression of the declaration that Spark refuses.
+    The session must be ``settled`` until all are written.  Raises ``UsageError`` for an expression of the declaration
+    that Spark refuses.
     """
-    for name, value in _SETTINGS.items():
-        spark.conf.set(name, value)
     return reduce(lambda a, b: a.unionByName(b), [parsed(spark, declaration, one, links) for one in found])
 
 

@@ -158,6 +158,7 @@ class _Pipeline:
         if self._rows is None:
             links = self._wanted.out.absolute() / "inputs"
             self._stack.callback(shutil.rmtree, links, ignore_errors=True)
+            self._stack.enter_context(ingest.settled(self._session()))
             self._rows = ingest.prepare(self._session(), self._said, self._layouts, links)
             segmenting.stream_schema(self._said, self._rows)
         return self._rows
@@ -186,7 +187,13 @@ class _Pipeline:
         names = segmenting.source_names(list(used)).values()
         total = sum(used.values())
         if not total:
-            msg = f"no row can be used: all are in {out / 'quarantine'}, with the reasons"
+            refused = self._steps.result("parse")["rows"]
+            where = (
+                f"all {refused:,} are in {out / 'quarantine'}, with the reasons"
+                if refused
+                else "the files have none"
+            )
+            msg = f"no row can be used: {where}"
             raise TraceError(msg)
         schema = segmenting.stream_schema(self._said, self._prepared())
         if self._wanted.until == "run":

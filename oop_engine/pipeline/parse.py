@@ -40,6 +40,7 @@ _LONGEST_US = len("2026-03-01T10:00:00.123456")
 _NOT_US = r"\.[0-9]{6}0*[1-9]"
 _OF_JAVA = r"(?i)x|[0-9.][df]$"  # 1.5f, 0x1p3
 _LONGEST_NAME = 200  # of 255 bytes, with room for a prefix
+_NS_A_US = 1000
 _ROUND = {"s": 1_000_000, "ms": 1_000}  # microseconds in a unit
 
 
@@ -82,7 +83,10 @@ def _read(
     if pa.types.is_dictionary(found):
         found = found.value_type
     if pa.types.is_timestamp(found) and found.unit == "ns" and kind.typeName() == "long":  # INT96 is none
-        return F.timestamp_micros(F.floor(cell / F.lit(1000))), cell % 1000 != 0
+        # As whole numbers: a double has no room for nanoseconds of today.
+        micros = F.timestamp_micros(F.call_function("div", cell, F.lit(_NS_A_US)))
+        value, bad = _recast(micros, "timestamp", found, column)
+        return value, bad | (cell % _NS_A_US != 0)
     if not (pa.types.is_string(found) or pa.types.is_large_string(found)):
         return _recast(cell, kind, found, column)
     if column.type == "string":

@@ -21,6 +21,7 @@ from oop_engine.spark.io.frames import check_frames, is_frame
 from oop_engine.spark.io.segments import SEGMENT_ROWS, Segments
 from oop_engine.spark.io.sinks import Lasting, Memory, Sink
 from oop_engine.spark.outcome import BatchDone, ShardDone, SparkOutcome
+from oop_engine.spark.plan.at_rest import at_rest
 from oop_engine.spark.plan.balance import Balance
 from oop_engine.spark.plan.fusion import Score
 from oop_engine.spark.plan.pieces import SHARDS, Cut
@@ -114,6 +115,7 @@ def run_on_spark(
     with ExitStack() as stack:
         stack.enter_context(terminable())
         kept = Checkpoint(_folder(checkpoint, stack))
+        graph = _at_rest(graph, feeds) if batch else graph
         asked = _Asked(
             graph, feeds, kept, sink or Memory(), batch=batch, groups=groups, score=score, rates=rates, split=split,
             balance=balance, state=state, segments_per_batch=segments_per_batch, segment_rows=segment_rows,
@@ -128,6 +130,11 @@ def run_on_spark(
         start_s = time.perf_counter() - began
         query.all_at_once() if batch else query.in_batches(follow=follow)
         return asked.outcome(query, start_s, time.perf_counter() - began - start_s)
+
+
+def _at_rest(graph: Graph, feeds: Mapping[str, Feed]) -> Graph:
+    """Return a graph for a batch: rows of DataFrames come in the order of their partitions, and none is late."""
+    return at_rest(graph, [name for name, feed in feeds.items() if is_frame(feed)])
 
 
 def _folder(checkpoint: str | Path | None, stack: ExitStack) -> Path:

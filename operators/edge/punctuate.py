@@ -24,6 +24,7 @@ So lateness depends on the tuples and the clock alone, never on where pages end.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -39,6 +40,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
 from oop_engine.operators.policies.late import Late
+from oop_engine.operators.policies.policies import Upstream
 from oop_engine.operators.policies.running_bound import Policy, check_policy
 from oop_engine.operators.policies.source_progress import PagePart, SourceProgress
 from oop_engine.operators.values.describe_value import describe_value
@@ -101,6 +103,12 @@ class Punctuate(Operator):
 
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (column,) * len(inputs)
+
+    def at_rest(self) -> Operator:
+        """Return the operator without bounds of its own: for input that is all there, in no order of arrival."""
+        found = copy.copy(self)
+        found.policy, found.watermark = Upstream(), None
+        return found
 
     def open(self) -> None:
         self._edge = self._progress(self.schemas_in[0], self.policy)

@@ -18,6 +18,7 @@ here the tuples wait for it.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,7 +33,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
 from oop_engine.operators.ordering.reorder_buffer import ReorderBuffer
 from oop_engine.operators.policies.late import Slack
-from oop_engine.operators.policies.policies import PerGroup
+from oop_engine.operators.policies.policies import PerGroup, Upstream
 from oop_engine.operators.policies.running_bound import Policy, check_policy
 from oop_engine.operators.policies.source_progress import PagePart, SourceProgress
 from oop_engine.operators.values.describe_value import describe_value
@@ -92,6 +93,12 @@ class Sort(Operator):
 
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
         return True
+
+    def at_rest(self) -> Operator:
+        """Return the operator without bounds of its own: for input that is all there, in no order of arrival."""
+        found = copy.copy(self)
+        found._policy = Upstream()
+        return found
 
     def open(self) -> None:
         self._edge = self._progress(self.schemas_in[0])

@@ -85,6 +85,16 @@ class _Cutter:
         return found
 
     @cached_property
+    def without_order(self) -> set[str]:
+        """The nodes whose tuples have no order of arrival, and no generator of punctuation in front."""
+        found = set(self.unordered)
+        for node in self.plan.of_kind("operator"):
+            makes = self.plan.operator(node.name).makes_progress
+            if not makes and not found.isdisjoint(stream.node for stream in node.inputs):
+                found.add(node.name)
+        return found
+
+    @cached_property
     def components(self) -> list[Nodes]:
         apart = self.source_of.keys() | self.in_shards.keys()
         behind = [n.name for n in self.plan.of_kind("operator") if n.name not in apart]
@@ -162,7 +172,8 @@ class _Cutter:
             how = self.divisions[before]
             owner = repeats(self.plan, self.components[before], stream, how.keys) if how.keys else None
         schema = self.plan.schema(stream)
-        return Edge(len(self.edges), stream, schema, number, "", columns, channels, owner)
+        unordered = stream.node in self.without_order
+        return Edge(len(self.edges), stream, schema, number, "", columns, channels, owner, unordered)
 
     def _component(self, number: int) -> Component:
         nodes = self.components[number]

@@ -20,6 +20,7 @@ class Edge:
     ``keys``: the columns by which its tuples find their key group; none: any will do.
     ``channels``: how many subtasks before it write to it.  ``owner``: the columns by which those
     are divided, where the stream still has them: a bound for groups of these holds for all channels.
+    ``unordered``: its tuples have no order of arrival, and no generator of punctuation has seen them yet.
     """
 
     number: int
@@ -30,6 +31,7 @@ class Edge:
     keys: tuple[str, ...] = ()
     channels: int = 1
     owner: tuple[str, ...] | None = None
+    unordered: bool = False
 
     @property
     def name(self) -> str:

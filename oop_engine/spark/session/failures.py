@@ -1,6 +1,7 @@
 """Failures on Spark, raised with their reason, in words that outlive its Java process.
 
     an error of ours, in a task or at the driver in the name of one    as it was
+    a package that the Python there does not have                      ``SetupError`` with the way out
     another error of Python there                                      ``RuntimeError``: a bug, to be shown whole
     a failure of Spark itself, Java or the machine                     one line with the reason
 
@@ -28,6 +29,7 @@ _AROUND = ("[STREAM_FAILED]", "[FOREACH_BATCH")
 _ROOT = re.compile(r"^(?:Caused by|.*most recent failure): (.*)", re.MULTILINE)
 _STATE = re.compile(r"\s*SQLSTATE: \w+")
 _GONE = "its Java process has ended: it was killed, or needs more memory (spark.driver.memory)"
+_MISSING = re.compile(r"ModuleNotFoundError: No module named '([^'.]+)")
 _LONGEST = 600
 
 
@@ -79,12 +81,18 @@ def _of_ours(text: str) -> EngineError | None:
     return kind(message) if issubclass(kind, EngineError) else None
 
 
-def _of_python(text: str) -> RuntimeError | None:
+def _of_python(text: str) -> RuntimeError | SetupError | None:
     """Return the last error of Python in ``text``, unless it only wraps one of Spark."""
     _, found, behind = text.rpartition(_TRACE)
     last = next((line for line in behind.splitlines() if line[:1].strip()), "")
     if not found or last.startswith(_OF_SPARK):
         return None
+    if missing := _MISSING.match(last):
+        msg = (
+            f"the Python of Spark's workers (PYSPARK_PYTHON) has no package {missing[1]!r}: install it there, as "
+            f"'oop-engine[spark]' does with all that it needs, or send an environment along with spark.archives"
+        )
+        return SetupError(msg)
     return RuntimeError(f"raised on Spark: {last}")
 
 

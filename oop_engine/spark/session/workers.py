@@ -41,8 +41,8 @@ def check_workers(session: SparkSession) -> None:
     problem = "is not there" if found is None else _problem(found)
     if problem:
         msg = (
-            f"Python workers of the active Spark session run {found or asked!r}, which {problem}: set "
-            f"PYSPARK_PYTHON={sys.executable} before the session is made"
+            f"Python workers of the active Spark session run {found or asked!r}, which {problem}: install "
+            f"'oop-engine[spark]' with that Python, or set PYSPARK_PYTHON={sys.executable} before the session is made"
         )
         raise SetupError(msg)
 

@@ -85,7 +85,7 @@ class InMicroBatch:
             subtask = subtask_at(job, number, group)
             if (name := self.states.get(owner)) is not None:
                 subtask.restore(states.load(owner, name))
-            yield from subtask.run(_sorted(mine))
+            yield from subtask.run_all(mine)
             yield state_record(f"{SUBTASKS}{owner}", states.save(owner, self.batch, subtask.snapshot()))
 
 
@@ -105,7 +105,7 @@ class InShards:
         own: dict[int, list[Record]] = {}
         yield from _passing(records, places.keys(), own)
         for target, mine in own.items():
-            yield from subtask_at(job, *places[target]).run(_sorted(mine))
+            yield from subtask_at(job, *places[target]).run_all(mine)
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,3 @@ def _passing(
             own.setdefault(record.target, []).append(record)
         else:
             yield record
-
-
-def _sorted(records: list[Record]) -> list[Record]:
-    return sorted(records, key=lambda record: (record.seq, record.channel))

@@ -59,8 +59,7 @@ class _Processor(StatefulProcessor):
         subtask = subtask_at(self._packed.job, *place)
         if state := b"".join(bytes(chunk[0]) for chunk in self._state.get()):
             subtask.restore(state)
-        records = sorted((Record(*row) for row in rows), key=lambda record: (record.seq, record.channel))
-        for record in subtask.run(records):
+        for record in subtask.run_all(Record(*row) for row in rows):
             yield Row(**record._asdict())
         state = subtask.snapshot()
         self._state.put([(state[at : at + _CHUNK],) for at in range(0, len(state), _CHUNK)])

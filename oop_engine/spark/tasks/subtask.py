@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from time import process_time
+from typing import TypeAlias
+
+import numpy as np
 
 from oop_engine.core.change import Change
-from oop_engine.core.page import Page
+from oop_engine.core.page import Page, concat
 from oop_engine.core.progress import Progress
 from oop_engine.core.punctuation import GroupWise, Punctuation, Watermark
 from oop_engine.core.snapshot import pack, unpack
 from oop_engine.runners.dispatch import Signal
+from oop_engine.spark.io.segments import SEGMENT_ROWS
 from oop_engine.spark.plan.pieces import Component, Cut, Edge
 from oop_engine.spark.plan.routing import RECORDS_A_NUMBER, Addresses, Router
 from oop_engine.spark.tasks.record import EdgeMessage, Record, unpack_messages
 from oop_engine.spark.tasks.task_metrics import metrics_of
 
 __all__ = ["Subtask"]
+
+Numbered: TypeAlias = tuple[int, Edge, int, EdgeMessage]
+"""A message with its number (see ``Record.seq``), its edge and its channel."""
 
 _NAME = "Copy"
 
@@ -39,19 +47,47 @@ class Subtask:
         self._ended: dict[int, set[int]] = {number: set() for number in self._edges}
         self._tuples = 0
 
+    def run_all(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Take all records of a micro-batch, in any order; yield those that follow.
+
+        Rows without an order of arrival come first, by their times: how Spark deals them to partitions changes nothing.
+        """
+        ordered, others = list[Record](), list[Record]()
+        for record in sorted(records, key=lambda record: (record.seq, record.channel)):
+            (others if self._edges[record.edge].unordered else ordered).append(record)
+        yield from self._run(chain(self._by_time(others), self._messages(ordered)))
+
     def run(self, records: Iterable[Record]) -> Iterator[Record]:
         """Take records, sorted by ``seq`` and channel; yield those that follow, at each change of number."""
+        yield from self._run(self._messages(records))
+
+    def _run(self, messages: Iterable[Numbered]) -> Iterator[Record]:
         began = process_time()
-        number: int | None = None
-        for record in records:
-            if number is not None and record.seq // RECORDS_A_NUMBER != number:
-                yield from self._router.records(number)
-            number = record.seq // RECORDS_A_NUMBER
-            self._take(record)
-        if number is not None:
-            yield from self._router.records(number)
+        last: int | None = None
+        for number, edge, channel, message in messages:
+            if last is not None and number != last:
+                yield from self._router.records(last)
+            last = number
+            self._take(edge, channel, message)
+        if last is not None:
+            yield from self._router.records(last)
             spent = process_time() - began
             yield metrics_of(self._component.name, self._group, self._tuples, self._inline, spent)
+
+    def _messages(self, records: Iterable[Record]) -> Iterator[Numbered]:
+        for record in records:
+            edge = self._edges[record.edge]
+            for message in unpack_messages(edge.schema, record.body):
+                yield record.seq // RECORDS_A_NUMBER, edge, record.channel, message
+
+    def _by_time(self, records: Iterable[Record]) -> Iterator[Numbered]:
+        """Yield the messages of records: tuples by their times, then others; all numbers are below 0."""
+        by_edge: dict[int, list[Numbered]] = {}
+        for found in self._messages(records):
+            by_edge.setdefault(found[1].number, []).append(found)
+        steps = [step for found in by_edge.values() for step in _in_order(found)]
+        for number, (edge, channel, message) in enumerate(steps, start=-len(steps)):
+            yield number, edge, channel, message
 
     def snapshot(self) -> bytes:
         """Return the state as bytes."""
@@ -81,16 +117,14 @@ class Subtask:
         """The largest time that has passed any edge here to an operator that takes changes."""
         return self._inline.reached
 
-    def _take(self, record: Record) -> None:
-        edge = self._edges[record.edge]
-        self._tuples += record.tuples
-        for message in unpack_messages(edge.schema, record.body):
-            for following in self._together(edge, record.channel, message):
-                if isinstance(following, Signal):
-                    self._inline.end(edge.name)
-                else:
-                    self._inline.push(edge.name, following)
-                self._inline.drain()
+    def _take(self, edge: Edge, channel: int, message: EdgeMessage) -> None:
+        self._tuples += len(message) if isinstance(message, Page) else 0
+        for following in self._together(edge, channel, message):
+            if isinstance(following, Signal):
+                self._inline.end(edge.name)
+            else:
+                self._inline.push(edge.name, following)
+            self._inline.drain()
 
     def _together(self, edge: Edge, channel: int, message: EdgeMessage) -> Iterator[EdgeMessage]:
         """Yield the messages of the edge as a whole that follow from one of a channel."""
@@ -117,3 +151,20 @@ class Subtask:
             range(edge.channels) if alone else (channel,)
         ):  # no other channel has tuples of these groups
             yield from progress.advance(number, punctuation)
+
+
+def _in_order(messages: Iterable[Numbered]) -> Iterator[tuple[Edge, int, EdgeMessage]]:
+    """Yield the tuples of one edge by their times, a page of ``SEGMENT_ROWS`` at a time, then its other messages."""
+    pages = list[Page]()
+    others = list[tuple[Edge, int, EdgeMessage]]()
+    for _, edge, channel, message in messages:
+        if isinstance(message, Page):
+            pages.append(message)
+        else:
+            others.append((edge, channel, message))
+    if pages:
+        together = concat(edge.schema, pages)
+        together = together.take(np.argsort(together.times, kind="stable"))
+        for start in range(0, len(together), SEGMENT_ROWS):
+            yield edge, channel, together.slice(start, min(start + SEGMENT_ROWS, len(together)))
+    yield from others

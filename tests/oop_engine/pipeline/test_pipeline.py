@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -269,6 +270,65 @@ def test_json_lines_and_parquet(spark: SparkSession, tmp_path: Path) -> None:
         "small: cannot be read as int8": 1,
     }
     assert (told["quarantined"], told["rows"]["used"]) == (reasons, 1)
+
+
+MOMENTS = """
+format = "{format}"
+[columns]
+utc = "timestamp"
+local = {{type = "timestamp", zone = "Europe/Berlin"}}
+day = "date32"
+[stream]
+time = "utc"
+unit = "{unit}"
+"""
+
+
+@pytest.mark.parametrize("unit", ["us", "ms"])
+def test_moments_are_those_of_the_files_whatever_the_session(
+    spark: SparkSession, tmp_path: Path, unit: str
+) -> None:
+    whole = [
+        1_767_571_200_000 + 7_919 * number for number in range(300)
+    ]  # milliseconds, each of them another
+    nanos = pa.array([moment * 1_000_000 for moment in [*whole, whole[0]]], pa.timestamp("ns"))
+    nanos = pa.concat_arrays([nanos[:-1], pa.array([whole[0] * 1_000_000 + 1], pa.timestamp("ns"))])
+    midnight = pa.array([whole[0] // 86_400_000 * 86_400_000_000_000] * len(nanos), pa.timestamp("ns"))
+    columns = {"utc": pc.assume_timezone(nanos, "UTC"), "local": nanos, "day": midnight}
+    micros = {
+        name: column.cast(pa.timestamp("us", column.type.tz), safe=False) for name, column in columns.items()
+    }
+    texts = ("2026-01-05 10:00:00", "2026-01-05 10:00:00", "2026-01-05")
+    (tmp_path / "moments.csv").write_text("utc,local,day\n" + ",".join(texts) + "\n")
+    pq.write_table(pa.table(columns), tmp_path / "ns.parquet", coerce_timestamps=None)
+    pq.write_table(pa.table(micros).slice(0, len(whole)), tmp_path / "us.parquet")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        found = [
+            _moments(spark, tmp_path, name, unit) for name in ("ns.parquet", "us.parquet", "moments.csv")
+        ]
+        assert spark.conf.get("spark.sql.session.timeZone") == "America/New_York"
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    hour, day = 3_600_000, whole[0] // 86_400_000
+    assert found[0] == found[1] == [(moment, moment - hour, day) for moment in whole]
+    ten = 1_767_607_200_000
+    assert found[2] == [(ten, ten - hour, day)]
+
+
+def _moments(spark: SparkSession, folder: Path, name: str, unit: str) -> list[tuple[int, int, int]]:
+    """Return the rows of a file: milliseconds, and the number of a day."""
+    out = folder / f"out-{name}"
+    out.mkdir()
+    pipeline(
+        spark, out, MOMENTS.format(format=name.partition(".")[2], unit=unit), folder / name, until="order"
+    )
+    [file] = (out / "out" / "traces").rglob("*.parquet")
+    table = pq.ParquetFile(file).read()
+    millis = [
+        table[name].cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_pylist() for name in ("utc", "local")
+    ]
+    return list(zip(*millis, table["day"].cast(pa.int32()).to_pylist(), strict=True))
 
 
 def test_an_expression_that_spark_refuses_is_one_line(spark: SparkSession, tmp_path: Path) -> None:

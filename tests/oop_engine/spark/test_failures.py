@@ -62,6 +62,8 @@ def raised(error: Exception, **more: object) -> BaseException:
          "raised on Spark: ZeroDivisionError: division by zero"),
         (PySparkException(PYTHON.format(error=f"\n{TraceError.__module__}.TraceError: a.csv: row 7")), TraceError,
          "a.csv: row 7"),
+        (PySparkException(PYTHON.format(error="\nModuleNotFoundError: No module named 'oop_engine.spark'")), SetupError,
+         "the Python of Spark's workers (PYSPARK_PYTHON) has no package 'oop_engine': install it there"),
         (PySparkException(PYTHON.format(error=f"\npy4j.protocol.Py4JJavaError: {JAVA}")), SetupError,
          "[FAILED_READ_FILE"),
     ],

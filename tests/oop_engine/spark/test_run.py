@@ -115,15 +115,16 @@ def one_source() -> Graph:
 def test_dataframes_are_sources(spark: SparkSession, tmp_path: Path) -> None:
     table = pa.concat_tables([pa.Table.from_batches([page.batch]) for page in pages(1)])
     frame = spark.createDataFrame(table).coalesce(1)
-    expected = replay(one_source(), {"a": pages(1)}).results
     batch = run_on_spark(one_source(), {"a": frame}, spark=spark, batch=True)
-    assert_equal(batch.results, expected)
+    whole = table.sort_by("ts")
+    assert_equal(batch.results, replay(one_source(), {"a": whole}).results)
     assert batch.tuples == 400
 
     frame.write.parquet(str(tmp_path / "files"))
     stream = spark.readStream.schema(frame.schema).parquet(str(tmp_path / "files"))
     streaming = run_on_spark(one_source(), {"a": stream}, spark=spark)
-    closed = expected["keys"].filter(pa.compute.less_equal(expected["keys"]["window_end"], 95))
+    every = batch.results["keys"]
+    closed = every.filter(pa.compute.less_equal(every["window_end"], 95))
     assert_equal(streaming.results, {"keys": closed})  # it never ends, so the last windows stay open
     assert streaming.statistics.state.partials > 0
 

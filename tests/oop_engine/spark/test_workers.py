@@ -20,7 +20,10 @@ def session(python: str, master: str = "local[2]") -> Any:
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        ("echo lacks oop_engine, pandas", "lacks oop_engine, pandas: set PYSPARK_PYTHON="),
+        (
+            "echo lacks oop_engine, pandas",
+            "lacks oop_engine, pandas: install 'oop-engine[spark]' with that Python, or set PYSPARK_PYTHON=",
+        ),
         ("echo 2.7", "is Python 2.7 and not 3."),
         ("exit 1", "does not start"),
         (None, "is not there"),
