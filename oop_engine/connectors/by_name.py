@@ -297,7 +297,7 @@ def _part_files(format: str) -> SinkMaker:
     return made
 
 
-for _name in FORMATS:
+for _name in FORMATS.registered():
     SINKS.register(_name, _part_files(_name), __name__)
 
 

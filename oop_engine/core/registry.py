@@ -1,8 +1,13 @@
-"""Registry: what there is of a kind, by name.  More is added from outside, without a change in this project."""
+"""Registry: all things of a kind, by name.  More is added from outside, without a change in this project.
+
+A package that is installed beside this one names its modules as entry points of the group ``oop_engine``; they are
+imported once, when a name is asked for that nobody has registered yet, or when all names are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from importlib.metadata import entry_points
 from typing import Generic, TypeVar
 
 from oop_engine.core.errors import UsageError
@@ -10,6 +15,8 @@ from oop_engine.core.errors import UsageError
 __all__ = ["Registry"]
 
 T = TypeVar("T")
+_GROUP = "oop_engine"
+_asked: set[str] = set()
 
 
 class Registry(Mapping[str, T], Generic[T]):
@@ -43,11 +50,35 @@ class Registry(Mapping[str, T], Generic[T]):
         """Return who brought a thing."""
         return self._things[name][1]
 
+    def registered(self) -> list[str]:
+        """Return the names so far, for a module that is being imported."""
+        return list(self._things)
+
     def __getitem__(self, name: str) -> T:
+        if name not in self._things:
+            _import_installed()
         return self._things[name][0]
 
     def __iter__(self) -> Iterator[str]:
+        _import_installed()
         return iter(self._things)
 
     def __len__(self) -> int:
         return len(self._things)
+
+
+def _import_installed() -> None:
+    """Import the modules of other packages, once.  Raises ``UsageError`` if one of them cannot be imported."""
+    if _GROUP in _asked:
+        return
+    _asked.add(_GROUP)
+    for entry in entry_points(group=_GROUP):
+        try:
+            entry.load()
+        except Exception as error:  # a module may raise anything
+            package = entry.dist.name if entry.dist is not None else "a package"
+            why = f"{type(error).__name__}: {error}"
+            msg = (
+                f"{package}: its entry point {entry.name} = {entry.value} fails: {why}: mend or uninstall it"
+            )
+            raise UsageError(msg) from error
