@@ -253,6 +253,9 @@ def _summary(served: Served, checkpoint: str | None) -> str:
         for name, count in served.tuples.items()
     ]
     parts = [", ".join(parts)]
+    for name, reasons in served.refused.items():
+        if reasons:
+            parts.append(f"sink {name!r} refused {sum(reasons.values()):,} results ({next(iter(reasons))})")
     parts.append(str(served.statistics.late))
     if checkpoint is not None:
         parts.append(f"{served.epochs:,} checkpoint{'' if served.epochs == 1 else 's'}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["kafka_is_away", "refused_by_nats", "refused_by_postgres"]
+__all__ = ["kafka_is_away", "refused_by_nats"]
 
 _BY_NATS = (
     "authorization violation", "permissions violation", "authentication expired", "authentication revoked",
@@ -22,18 +22,6 @@ def kafka_is_away(codes: Any, error: Any) -> bool:
     """Tell whether an error of librdkafka means that brokers do not answer now; ``codes``: its ``KafkaError``."""
     away = {getattr(codes, name) for name in _AWAY}
     return error.code() in away or (error.retriable() and not error.fatal())
-
-
-def refused_by_postgres(error: Any) -> bool:
-    """Tell whether an error of psycopg is one of the password, or of the host.
-
-    A server that has asked for a password may also lack room for one more client: that passes.
-    """
-    connection, text = error.pgconn, str(error)
-    if connection is None:
-        return False
-    answered = connection.used_password and "FATAL" in text and "connection slots" not in text
-    return bool(connection.needs_password or answered or "pg_hba.conf" in text)
 
 
 def refused_by_nats(errors: Iterable[Exception]) -> Exception | None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from oop_engine.connectors.link import ServerLink
+from oop_engine.connectors.source import Unreadable
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 
@@ -30,11 +31,14 @@ class LiveSink:
     while, until it is back; meanwhile no source is read.  The work may have been done before the connection broke.
     ``failures``: other errors of the place that it writes to, such as a full disk.  A service stops on one with a line,
     and its checkpoint has all that the next one needs; errors that are none of these keep their traceback.
+    ``refused`` is set by the service: a sink calls it with a row that its server refuses, as ``Unreadable``, and leaves
+    the row out; None: such a row is an error.
     ``writes``: the folder of this machine that it writes to: no other sink of the service may, and no source read it.
     """
 
     failures: tuple[type[Exception], ...] = ()
     writes: Path | None = None
+    refused: Unreadable | None = None
 
     @cached_property
     def link(self) -> ServerLink:

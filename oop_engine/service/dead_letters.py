@@ -46,24 +46,28 @@ class DeadLetters:
         self._clock, self.kept = clock, kept
         self._waiting: list[dict[str, object]] = []
 
-    def of(self, source: str) -> Unreadable:
-        """Return the function that a source, and its format, call with rows that they cannot read."""
+    def of(self, source: str, noun: str = "source") -> Unreadable:
+        """Return the function that a source, and its format, call with rows that they cannot read.
+
+        Or a ``sink``, whose server refuses a row.
+        """
         counts = self.counts.setdefault(source, {})
+        words = f"{noun} {source!r}"
 
         def unreadable(
             reason: str, record: Any, rows: int, *, place: Any = None, coding: str | None = None
         ) -> None:
-            reason = reason.removeprefix(f"source {source!r}: ")
+            reason = reason.removeprefix(f"{words}: ")
             text, known_coding = as_text(record)
             known = reason if reason in counts or len(counts) < _MOST_REASONS else "other reasons"
             if known not in counts:
-                _LOG.warning("source %r: %s; got %s", source, reason, text[:_SHOWN])
+                _LOG.warning("%s: %s; got %s", words, reason, text[:_SHOWN])
             counts[known] = counts.get(known, 0) + rows
             if self.kept:
                 self._waiting.append(
                     {
                         "at": int(self._clock() * 1000),
-                        "source": source,
+                        "source": source if noun == "source" else f"{noun} {source}",
                         "position": json.dumps(place),
                         "reason": reason,
                         "record": text,
@@ -73,6 +77,11 @@ class DeadLetters:
                 )
 
         return unreadable
+
+    @property
+    def waits(self) -> bool:
+        """Whether there are dead letters since the last call of ``take``."""
+        return bool(self._waiting)
 
     def take(self) -> Page | None:
         """Return the dead letters since the last call as a page."""

@@ -18,7 +18,7 @@ from oop_engine.core.graphs.graph import Plan
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 from oop_engine.runners.dispatch import Result
-from oop_engine.service.dead_letters import DEAD_LETTERS
+from oop_engine.service.dead_letters import DEAD_LETTERS, DeadLetters
 
 __all__ = ["DEAD", "Outlets"]
 
@@ -30,12 +30,13 @@ class Outlets:
     """The sinks of ``plan``, by name; a function is one that is called with each page.
 
     ``epoch``: the number of the one that results belong to now.  ``stop``: it is set when the service is to stop;
-    ``held``: a block in which no source is read.  Raises ``UsageError`` if the sinks are not the graph's.
+    ``held``: a block in which no source is read.  ``clock``: of dead letters, seconds since 1970.
+    ``refused``: rows that a server of theirs does not take.  Raises ``UsageError`` if the sinks are not the graph's.
     """
 
     def __init__(
         self, plan: Plan, sinks: Mapping[str, Any], dead_letters: LiveSink | None,
-        held: Callable[[], AbstractContextManager[None]],
+        held: Callable[[], AbstractContextManager[None]], clock: Callable[[], float],
     ) -> None:  # fmt: skip
         names = [node.name for node in plan.of_kind("sink")]
         if {*names} != {*sinks}:
@@ -48,8 +49,10 @@ class Outlets:
         }
         if dead_letters is not None:
             self._sinks[DEAD], self._schemas[DEAD] = dead_letters, DEAD_LETTERS
+        self.refused = DeadLetters(clock, kept=dead_letters is not None)
         for name, sink in self._sinks.items():
             sink.link = ServerLink(_words(name))
+            sink.refused = self.refused.of(name, "sink") if name != DEAD else None
         self.epoch, self.stop, self._held = 0, asyncio.Event(), held
 
     @property
@@ -90,6 +93,8 @@ class Outlets:
         """Let all sinks prepare an epoch, and return all that is to be committed."""
         found = dict[str, Prepared]()
         for name, sink in self._sinks.items():
+            if name == DEAD and (letters := self.refused.take()) is not None:  # it is the last one
+                await sink.write(epoch, letters)
             with _told(name, sink):
                 found[name] = await again(sink.link, partial(sink.prepare, epoch), self.stop, self._held)
         return {name: prepared for name, prepared in found.items() if prepared is not None}
@@ -100,6 +105,16 @@ class Outlets:
             sink = self._sinks[name]
             with _told(name, sink):
                 await again(sink.link, partial(sink.commit, found), self.stop, self._held)
+
+    @property
+    def counts(self) -> dict[str, dict[str, int]]:
+        """By sink and reason, how many rows its server did not take."""
+        return self.refused.counts
+
+    @property
+    def buries(self) -> bool:
+        """Whether rows that a commit refused wait for the sink of dead letters, which has them in the next epoch."""
+        return self.refused.waits
 
     async def forget(self) -> None:
         """Let sinks remove the marks of a run that nobody goes on from; a server that is away keeps them."""

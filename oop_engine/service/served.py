@@ -17,6 +17,7 @@ class Served:
 
     ``epochs``: checkpoints (or, without a folder, commits).  ``over``: all streams have ended, and all results are out.
     ``tuples``: by source, how many went in.  ``unreadable``: by source and reason, how many rows were left out.
+    ``refused``: by sink and reason, how many results its server did not take.
     ``nulls``: by source and column, how many rows that went in had no value: null, or a column of another name.
     ``unknown``: by source and name, how many rows came with a column that the schema does not have, and that was left
     out; of the first 50 names, and of "other columns".
@@ -29,6 +30,7 @@ class Served:
     nulls: dict[str, dict[str, int]]
     unknown: dict[str, dict[str, int]]
     statistics: Statistics = field(repr=False)
+    refused: dict[str, dict[str, int]] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -50,10 +52,11 @@ def served_of(
     over: bool,
     inlets: Mapping[str, Inlet],
     unreadable: dict[str, dict[str, int]],
+    refused: dict[str, dict[str, int]],
     statistics: Statistics,
 ) -> Served:
     """Return the work of a service, by the counts of its sources."""
     tuples = {name: inlet.tuples for name, inlet in inlets.items()}
     nulls = {name: inlet.nulls for name, inlet in inlets.items()}
     unknown = {name: inlet.unknown for name, inlet in inlets.items()}
-    return Served(epochs, over, tuples, unreadable, nulls, unknown, statistics)
+    return Served(epochs, over, tuples, unreadable, nulls, unknown, statistics, refused)

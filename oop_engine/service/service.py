@@ -86,9 +86,8 @@ class Service:
             raise UsageError(msg)
         self._folder, self.every_s, self._clock, self._aside = folder, every_s, clock, aside
         self._steady, self._without, self._after_drain = steady or clock, without_state_of, after_drain
-        plan = graph.plan()
-        self.gate = Gate()
-        self.outlets = Outlets(plan, sinks, dead_letters, self.gate.held)
+        plan, self.gate = graph.plan(), Gate()
+        self.outlets = Outlets(plan, sinks, dead_letters, self.gate.held, clock)
         self.local = Local(graph, self.outlets.take, check=check)
         self.plan = self.local.plan
         self.dead = DeadLetters(clock, kept=dead_letters is not None)
@@ -97,8 +96,7 @@ class Service:
         check_start(self._start_from, self.inlets)
         self.retries = retries_of(dead_letters, self.inlets, self.gate)
         self._finished, self._wanted = asyncio.Event(), asyncio.Event()
-        self.epochs, self._left = 0, False
-        self.kept = deque[Kept](maxlen=_KEPT)
+        self.epochs, self._left, self.kept = 0, False, deque[Kept](maxlen=_KEPT)
 
     async def run(self, stop: asyncio.Event, *, drain: bool = False) -> Served:
         """Run to the end of all sources, or until ``stop`` is set."""
@@ -119,7 +117,8 @@ class Service:
                 over = not self._left
             if self._folder is None:
                 await self.outlets.forget()
-        return served_of(self.epochs, over, self.inlets, self.dead.counts, self.local.statistics)
+        counts = self.dead.counts, self.outlets.counts
+        return served_of(self.epochs, over, self.inlets, *counts, self.local.statistics)
 
     async def _close(self, kind: object, error: BaseException | None, trace: object) -> None:
         await self.outlets.close(error)
@@ -211,8 +210,7 @@ class Service:
         self._wanted.set()
 
     async def _keep_on(self) -> None:
-        finished = asyncio.create_task(self._finished.wait())
-        wanted = asyncio.create_task(self._wanted.wait())
+        finished, wanted = map(asyncio.create_task, (self._finished.wait(), self._wanted.wait()))
         first = asyncio.FIRST_COMPLETED
         try:  # not wait_for: until Python 3.12 it can swallow a cancellation
             while not (finished.done() or self._left):
@@ -262,6 +260,8 @@ class Service:
         await self.outlets.commit(prepared)
         await self._acknowledge(manifest.positions)
         self.epochs += 1
+        if last and self.outlets.buries:
+            return await self._finish(epoch + 1, states, manifest, last=True)
         if last and prepared:
             await self._record(manifest, packed)
         if (folder := self._folder) is not None:

@@ -74,7 +74,7 @@ def failure_of_postgres(place: str, address: Address, error: Exception, way_out:
 
 def is_of_a_row(error: Any) -> bool:
     """Tell whether an error is of a value that the server does not take, so that other rows may fit."""
-    code = error.sqlstate
+    code = getattr(error, "sqlstate", None)
     psycopg = library("psycopg", "postgres", "Postgres")
     return code.startswith(_OF_A_ROW) if code is not None else isinstance(error, psycopg.DataError)
 
@@ -90,6 +90,9 @@ def _refuses(error: Any, words: str) -> bool:
     """Tell whether an error without a code is an answer that comes again however often it is asked for."""
     if any(sign in words for sign in _WORDS_OF_AN_END):
         return False
+    psycopg = library("psycopg", "postgres", "Postgres")
+    if isinstance(error, psycopg.Error) and not isinstance(error, psycopg.OperationalError):
+        return True  # of psycopg itself: a value, or a statement
     connection = getattr(error, "pgconn", None)
     asked = connection is not None and connection.needs_password
     return bool(asked) or any(sign in words for sign in _WORDS_OF_REFUSALS)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import re
 import socket
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
@@ -12,27 +14,35 @@ from typing import Any
 
 from oop_engine.connectors import link
 from oop_engine.connectors.library import library
-from oop_engine.connectors.link import UnreachableError
-from oop_engine.connectors.refusals import refused_by_postgres
+from oop_engine.connectors.link import NotReadyError
+from oop_engine.connectors.servers.postgres_errors import (
+    failure_of_postgres,
+    first_line,
+    is_of_a_row,
+    postgres_address,
+)
+from oop_engine.connectors.servers.postgres_login import connected
 from oop_engine.connectors.sink import LiveSink, Prepared
-from oop_engine.core.errors import SetupError, SnapshotError
+from oop_engine.connectors.sinks.fitting import refused_rows
+from oop_engine.connectors.sinks.postgres_cells import cells_of, register_cells
+from oop_engine.connectors.sinks.postgres_columns import make_beside
+from oop_engine.connectors.sinks.postgres_statements import DELETION, TableStatements
+from oop_engine.core.errors import SnapshotError
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 
 __all__ = ["PostgresTable"]
 
-_ORDER, _EPOCH, _RUN, _CHANGE = "oop_order", "oop_epoch", "oop_run", "oop_change"
-_EPOCHS = "oop_epochs"
-_STAGED = "oop_staged_{}"
-_COLUMNS = "run text, place text, epoch bigint, primary key (run, place)"
-_OF_EPOCH = "from {staged} where oop_run = %s and oop_epoch = %s"
-_DELETION = f"delete {_OF_EPOCH}"
-_NET = (
-    f"select {{columns}}, max(oop_order) as oop_order {_OF_EPOCH} group by {{columns}} having sum(oop_change)"
-)
-_TAKING_BACK = f"delete from {{table}} as kept using ({_NET} < 0) as gone where {{same}}"
+_AT_START = "give the address of a server that runs, and a table with these columns"
+_LATER = "fix that, and restart the service: it restores its checkpoint"
 _ALIVE = "set tcp_keepalives_idle = 30; set tcp_keepalives_interval = 10; set tcp_keepalives_count = 3"
 """A server notices within a minute that nobody is there any more, and gives back all locks of a transaction."""
+_MARK = (
+    "insert into {epochs} (run, place, epoch) values (%s, %s, %s) "
+    "on conflict (run, place) do update set epoch = excluded.epoch where {epochs}.epoch < excluded.epoch"
+)
+_STAGED = "from {staged} where oop_run = %s and oop_epoch = %s"
+_COLUMN = re.compile(r" column ([^:]+)")
 
 
 class PostgresTable(LiveSink):
@@ -41,7 +51,10 @@ class PostgresTable(LiveSink):
     ``key``: columns with a unique constraint; a row of the same key is then replaced, and of an epoch the last one
     stays.  The table must have the columns of the results.  Rows of an epoch wait in ``oop_staged_<table>``, and get
     into the table together with the number of the epoch, in ``oop_epochs``: so each is there once, whenever a process
-    dies.  Raises ``SetupError`` if no server answers, or the table does not fit.
+    dies.  A row that the server refuses (a value beyond its range, a constraint) is a dead letter; where it refuses
+    all rows of an epoch, several, the service ends.  Moments and durations are written exactly; one with nanoseconds
+    is refused by a column of microseconds.  Structs and maps are written as JSON.  Raises ``SetupError`` if no server
+    answers, or the table does not fit.
 
     Of a revision stream each change is a row, with the column of changes, which the table then has.  With a ``key``
     the table is the net content of the stream after each epoch, without that column: the changes of an epoch that
@@ -57,21 +70,19 @@ class PostgresTable(LiveSink):
     async def open(self, schema: Schema, run: str, prepared: Collection[Prepared]) -> None:
         """Connect, make the tables beside this one, and remove rows that belong to no checkpoint."""
         psycopg = library("psycopg", "postgres", "PostgresTable")
-        self.failures = (psycopg.Error,)
-        self._sql, self._run = library("psycopg.sql", "postgres", "PostgresTable"), run
+        self.failures, self._run = (psycopg.Error,), run
+        self._address = postgres_address(self._dsn)
         self._net = schema.change is not None and bool(self._key)
         self._names = schema.plain().names if self._net else schema.names
         self._read = [*self._names, *(name for name in schema.names if name not in self._names)]
+        self._statements = TableStatements(self._table, self._key, self._names, net=self._net)
+        kept = [epoch for of, epoch in prepared if of == run]
         try:
             self._connection = await self._connected()
-            await self._answered(self._make(schema))
+            await self._answered(self._make(kept))
         except psycopg.Error as error:
             await self.close()
-            reason = str(error).strip().splitlines()[0]
-            msg = f"{self._place}: {reason}: give the address of a server that runs, and a table with these columns"
-            raise SetupError(msg) from error
-        kept = [epoch for of, epoch in prepared if of == run]
-        await self._do("delete from {staged} where oop_run = %s and oop_epoch <> all(%s)", [run, kept])
+            raise self._failure(error, _AT_START) from self._address.cause(error)
 
     async def write(self, epoch: int, page: Page) -> None:
         """Keep a page."""
@@ -85,35 +96,9 @@ class PostgresTable(LiveSink):
         del self._pages[epoch]
         return [self._run, epoch]
 
-    async def _stage(self, epoch: int, pages: list[Page]) -> None:
-        columns = self._listed([*self._names, *([_CHANGE] if self._net else []), _RUN, _EPOCH, _ORDER])
-        statement = self._written("copy {staged} ({columns}) from stdin", columns=columns)
-        order = 0
-        async with self._connection.transaction(), self._connection.cursor() as cursor:
-            await cursor.execute(self._written(_DELETION), [self._run, epoch])
-            async with cursor.copy(statement) as copy:
-                for page in pages:
-                    values = (page.column(name).to_pylist() for name in self._read)
-                    for row in zip(*values, strict=True):
-                        await copy.write_row([*row, self._run, epoch, order])
-                        order += 1
-
     async def commit(self, prepared: Prepared) -> None:
         """Move the rows of an epoch into the table, unless that was done."""
         await self._reached(partial(self._move, *prepared))
-
-    async def _move(self, run: str, epoch: int) -> None:
-        async with self._connection.transaction():
-            done = await self._do(
-                "insert into {epochs} (run, place, epoch) values (%s, %s, %s) "
-                "on conflict (run, place) do update set epoch = excluded.epoch where {epochs}.epoch < excluded.epoch",
-                [run, self._table, epoch],
-            )
-            for statement in self._statements() if done == 1 else ():
-                await self._do(statement, [run, epoch])
-            if not await self._do(_DELETION, [run, epoch]) and done == 1:
-                msg = f"{self._place}: results of epoch {epoch} that a checkpoint has recorded are gone"
-                raise SnapshotError(msg)
 
     async def forget(self) -> None:
         """Remove the number of the last epoch."""
@@ -124,10 +109,108 @@ class PostgresTable(LiveSink):
         if self._connection is not None:
             await self._connection.close()
 
+    async def _make(self, kept: Collection[int]) -> None:
+        self._kinds = await make_beside(self._connection, self._statements, self._table, self._names)
+        for statement in self._statements.moving if self._key else ():
+            await self._do(f"explain {statement}", [self._run, 0])
+        forgotten = "delete from {staged} where oop_run = %s and oop_epoch <> all(%s)"
+        await self._do(forgotten, [self._run, [*kept]])
+
+    async def _stage(self, epoch: int, pages: list[Page]) -> None:
+        """Write rows beside the table; those that do not fit, also after a look at its types, are left out."""
+        try:
+            async with self._connection.transaction():
+                await self._do(DELETION, [self._run, epoch])
+                await self._copy(self._rows(epoch, pages))
+        except Exception as error:
+            if not is_of_a_row(error):
+                raise
+            self._kinds = await make_beside(self._connection, self._statements, self._table, self._names)
+            async with self._connection.transaction():
+                await self._do(DELETION, [self._run, epoch])
+                refused = await self._fitting(self._rows(epoch, pages), self._copy, error)
+            for row, reason in refused:
+                self._bury(reason, dict(zip(self._read, row, strict=False)))
+
+    def _rows(self, epoch: int, pages: list[Page]) -> list[list[Any]]:
+        rows = list[list[Any]]()
+        for page in pages:
+            values = (cells_of(page.column(name), self._kinds.get(name, "")) for name in self._read)
+            rows += [[*row, self._run, epoch] for row in zip(*values, strict=True)]
+        return [[*row, order] for order, row in enumerate(rows)]
+
+    async def _copy(self, rows: Sequence[list[Any]]) -> None:
+        connection = self._connection
+        async with (
+            connection.transaction(), connection.cursor() as cursor, cursor.copy(self._statements.staging) as copy
+        ):  # fmt: skip
+            for row in rows:
+                await copy.write_row(row)
+
+    async def _move(self, run: str, epoch: int) -> None:
+        try:
+            await self._moved(run, epoch, [])
+        except Exception as error:
+            if not is_of_a_row(error):
+                raise
+            refused = await self._not_fitting(run, epoch, error)
+            await self._moved(run, epoch, [*refused])
+            for reason, row in refused.values():
+                self._bury(reason, row)
+
+    async def _moved(self, run: str, epoch: int, left_out: list[int]) -> None:
+        async with self._connection.transaction():
+            if await self._do(_MARK, [run, self._table, epoch]) != 1:
+                await self._do(DELETION, [run, epoch])
+                return
+            count = await self._do(f"{DELETION} and oop_order = any(%s)", [run, epoch, left_out])
+            for statement in self._statements.moving:
+                await self._do(statement, [run, epoch])
+            if not count + await self._do(DELETION, [run, epoch]):
+                msg = f"{self._place}: results of epoch {epoch} that a checkpoint has recorded are gone"
+                raise SnapshotError(msg)
+
+    async def _not_fitting(
+        self, run: str, epoch: int, error: Exception
+    ) -> dict[int, tuple[Exception, dict[str, Any]]]:
+        """Return the rows of an epoch that the table refuses, by number, each with its reason.
+
+        All that is tried is undone: rows are tried one part after the other, since one may refuse another.
+        """
+        found = dict[int, tuple[Exception, dict[str, Any]]]()
+
+        async def attempt(part: Sequence[int]) -> None:
+            async with self._connection.transaction():
+                await self._do(self._statements.trying, [run, epoch, part[0], part[-1]])
+                await self._do("set constraints all immediate")
+
+        async with self._connection.transaction(force_rollback=True):
+            orders = await self._fetched(f"select oop_order {_STAGED} order by oop_order", [run, epoch])
+            for order, reason in await self._fitting([order for (order,) in orders], attempt, error):
+                one = f"select to_json(one) from (select {{columns}} {_STAGED} and oop_order = %s) as one"
+                ((row,),) = await self._fetched(one, [run, epoch, order])
+                found[order] = reason, row
+        return found
+
+    async def _fitting(
+        self, rows: Sequence[Any], attempt: Callable[[Sequence[Any]], Awaitable[None]], error: Exception
+    ) -> list[tuple[Any, Exception]]:
+        """Return the rows that are refused; without a place for them the error is raised."""
+        if self.refused is None:
+            raise error
+        return await refused_rows(rows, attempt, is_of_a_row)
+
+    def _bury(self, error: Any, row: dict[str, Any]) -> None:
+        assert self.refused is not None
+        column = _COLUMN.search(getattr(error.diag, "context", None) or "")
+        named = f" (column {column[1]})" if column else ""
+        reason = self._address.clean(first_line(error)) + named
+        self.refused(reason, json.dumps(row, default=str), 1, coding="json")
+
     async def _connected(self) -> Any:
         psycopg = library("psycopg", "postgres", "PostgresTable")
-        limit = max(int(link.ANSWER_S), 1)
-        found = await psycopg.AsyncConnection.connect(self._dsn, autocommit=True, connect_timeout=limit)
+        found = await connected(self._dsn)
+        register_cells(found)
         with suppress(psycopg.Error):  # of a server that only speaks like Postgres
             await found.execute(_ALIVE)
         return found
@@ -139,75 +222,44 @@ class PostgresTable(LiveSink):
             if self._connection.closed:
                 self._connection = await self._connected()
             await self._answered(work())
-        except psycopg.OperationalError as error:
-            if not self._connection.closed or refused_by_postgres(error):  # such as a full disk
-                raise
-            msg = f"{self._place}: {error}"
-            raise UnreachableError(msg) from error
+        except psycopg.Error as error:
+            raise self._failure(error, _LATER) from self._address.cause(error)
+
+    def _failure(self, error: Exception, way_out: str) -> Exception:
+        return failure_of_postgres(self._place, self._address, error, way_out)
 
     async def _answered(self, work: Awaitable[None]) -> None:
         """Wait for some work, which may take its time, as long as the server lets others in."""
         doing = asyncio.ensure_future(work)
         try:
             while not (await asyncio.wait({doing}, timeout=link.ANSWER_S))[0]:
-                await (await self._connected()).close()
+                await self._look()
         finally:
             if not doing.done():
                 _cut(self._connection)
                 await asyncio.gather(doing, return_exceptions=True)
         await doing
 
-    def _statements(self) -> list[str]:
-        """Return how the rows of an epoch get into the table, one statement after the other."""
-        insertion = "insert into {table} ({columns}) select "
-        if not self._key:
-            return [f"{insertion} {{columns}} {_OF_EPOCH} order by oop_order"]
-        rows = f"from ({_NET} > 0) as net" if self._net else _OF_EPOCH
-        upsert = "order by {key}, oop_order desc on conflict ({key}) do {replace}"
-        insertion = f"{insertion} distinct on ({{key}}) {{columns}} {rows} {upsert}"
-        return [_TAKING_BACK, insertion] if self._net else [insertion]
-
-    async def _make(self, schema: Schema) -> None:
-        await self._do(f"create table if not exists {{epochs}} ({_COLUMNS})")
-        await self._do("create table if not exists {staged} as select {columns} from {table} limit 0")
-        for name, kind in ((_RUN, "text"), (_EPOCH, "bigint"), (_ORDER, "bigint"), (_CHANGE, "bigint")):
-            await self._do(f"alter table {{staged}} add column if not exists {name} {kind}")
-        await self._do("select {columns}, oop_run, oop_epoch, oop_order from {staged} limit 0")
-        for statement in self._statements() if self._key else ():
-            await self._do(f"explain {statement}", [self._run, 0])
+    async def _look(self) -> None:
+        """Raise an error of psycopg unless the server lets others in, or has just no room for one more."""
+        psycopg = library("psycopg", "postgres", "PostgresTable")
+        try:
+            await (await self._connected()).close()
+        except psycopg.Error as error:
+            if not isinstance(self._failure(error, _LATER), NotReadyError):
+                raise
 
     async def _do(self, text: str, values: Sequence[Any] = ()) -> int:
         """Execute a statement; return how many rows it has changed."""
-        cursor = await self._connection.execute(self._written(text), values or None)
-        return int(cursor.rowcount)
+        return int((await self._executed(text, values)).rowcount)
 
-    def _written(self, text: str, **more: Any) -> Any:
-        places = {
-            "table": self._table,
-            "staged": _STAGED.format(self._table.rpartition(".")[2]),
-            "epochs": _EPOCHS,
-        }
-        others = [name for name in self._names if name not in self._key]
-        sets = self._sql.SQL(", ").join(
-            self._sql.SQL("{0} = excluded.{0}").format(self._sql.Identifier(name)) for name in others
-        )
-        replace = self._sql.SQL("update set {}").format(sets) if others else self._sql.SQL("nothing")
-        equal = [("kept.{0} = gone.{0}", self._key), ("kept.{0} is not distinct from gone.{0}", others)]
-        terms = [
-            self._sql.SQL(term).format(self._sql.Identifier(name)) for term, names in equal for name in names
-        ]
-        same = self._sql.SQL(" and ").join(terms)
-        found = {name: self._sql.Identifier(*value.split(".")) for name, value in places.items()}
-        found |= {
-            "columns": self._listed(self._names),
-            "key": self._listed(self._key),
-            "replace": replace,
-            "same": same,
-        }
-        return self._sql.SQL(text).format(**{**found, **more})
+    async def _fetched(self, text: str, values: Sequence[Any]) -> list[Any]:
+        found: list[Any] = await (await self._executed(text, values)).fetchall()
+        return found
 
-    def _listed(self, names: Sequence[str]) -> Any:
-        return self._sql.SQL(", ").join(map(self._sql.Identifier, names))
+    async def _executed(self, text: str, values: Sequence[Any]) -> Any:
+        statement = self._statements.composed(text, with_values=bool(values))
+        return await self._connection.execute(statement, values or None)
 
     @property
     def _place(self) -> str:
