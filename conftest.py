@@ -62,6 +62,9 @@ pytest_collect_file = SybilCollection(
             parsers=[PythonCodeBlockParser(), SkipParser()],
             patterns=["README.md", "docs/*.md", "docs/**/*.md", "oop_engine/operators/README.md"],
             excludes=[TUTORIAL],
+            setup=lambda namespace: namespace.update(
+                __name__="page"
+            ),  # frameworks ask for the module of a function
         ),
         Sybil(
             parsers=[CodeBlockParser("python", python_in_folder), CodeBlockParser("sh", commands_in_folder)],

@@ -24,6 +24,7 @@ from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation, Watermark
 from oop_engine.core.schema import Schema
+from oop_engine.runners.feeds.bad_rows import Refuse
 from oop_engine.runners.feeds.forms import MESSAGES, RING
 from oop_engine.runners.feeds.rows import BadRowError, RowReader
 from oop_engine.system.stopwatch import wall
@@ -49,10 +50,12 @@ def admitted(place: str, schema: Schema, message: object) -> Message:
 
 
 class RowLane:
-    """Rows of ``schema`` that wait; ``place`` names their source in errors."""
+    """Rows of ``schema`` that wait; ``place`` names their source in errors; ``bad`` takes bad rows, if given."""
 
-    def __init__(self, place: str, schema: Schema, max_delay_s: float | None = None) -> None:
-        self._place, self._schema, self._max_delay_s = place, schema, max_delay_s
+    def __init__(
+        self, place: str, schema: Schema, max_delay_s: float | None = None, bad: Refuse | None = None
+    ) -> None:
+        self._place, self._schema, self._max_delay_s, self._bad = place, schema, max_delay_s, bad
         self._width, self._read = len(schema.names), RowReader(schema).values
         self._rows: list[Sequence[Any]] = []
         self._arrivals: list[int] = []
@@ -64,13 +67,17 @@ class RowLane:
     def add(self, row: Any, arrival: int | None = None) -> bool:
         """Let one more row wait, of any kind that ``RowReader`` reads; tell whether all must go now.
 
-        Raises ``ContractError`` for an object that is no row of the columns, or if only some rows have arrivals.
+        Raises ``ContractError`` for an object that is no row of the columns and that nobody takes (``bad``), or if only
+        some rows have arrivals.
         """
         rows = self._rows
         if row.__class__ is tuple and len(row) == self._width:
             values: Sequence[Any] = row
         else:
-            values = self._values(row)
+            try:
+                values = self._read(row)
+            except BadRowError as error:
+                return self._is_bad(row, error)
         if arrival is not None or self._arrivals:
             self._arrive(arrival)
         rows.append(values)
@@ -79,13 +86,12 @@ class RowLane:
             return len(rows) >= RING or wall() - self._since >= self._max_delay_s
         return len(rows) >= RING
 
-    def _values(self, row: Any) -> Sequence[Any]:
-        """Return the values of a row in the order of the columns."""
-        try:
-            return self._read(row)
-        except BadRowError as error:
+    def _is_bad(self, row: Any, error: BadRowError) -> bool:
+        if self._bad is None:
             msg = f"{self._place}: push_row: {error}; got {row!r:.200}"
             raise ContractError(msg) from None
+        self._bad(None, str(error), row, str(error))
+        return False
 
     def _arrive(self, arrival: int | None) -> None:
         """Note when the next row arrived, as all that wait or none."""
@@ -97,16 +103,37 @@ class RowLane:
     def take(self) -> Page:
         """Return all rows that wait, which do so no longer.
 
-        Raises ``ContractError`` that shows the first row with a value that is not of its column's type.
+        Raises ``ContractError`` that shows the first row with a value that is not of its column's type; if bad rows are
+        taken, the others are the page, which may be empty.
         """
         rows, arrivals = self._rows, self._arrivals
         self._rows, self._arrivals = [], []
         try:
             return self._page(rows, arrivals)
         except ContractError as error:
-            for number, row in enumerate(rows):
-                self._check(row, error, number, len(rows))
-            raise
+            reasons = [self._reason(row) for row in rows]
+            if not any(reasons):
+                raise
+            if self._bad is None:
+                number = next(i for i, reason in enumerate(reasons) if reason)
+                at = f"row {number + 1} of {len(rows)} that waited, {rows[number]!r:.200}"
+                msg = f"{self._place}: {at}: {reasons[number]}"
+                raise ContractError(msg) from error
+            return self._good(rows, arrivals, reasons, self._bad)
+
+    def _good(self, rows: list[Sequence[Any]], arrivals: list[int], reasons: list[str], bad: Refuse) -> Page:
+        """Return the page of the rows without a reason, and have the others taken."""
+        for row, reason in zip(rows, reasons, strict=True):
+            if reason:
+                why = reason.removeprefix("page: ")
+                bad(None, why, dict(zip(self._schema.names, row, strict=True)), why)
+        kept = [i for i, reason in enumerate(reasons) if not reason]
+        if not kept:
+            return self._schema_page()
+        return self._page([rows[i] for i in kept], [arrivals[i] for i in kept if arrivals])
+
+    def _schema_page(self) -> Page:
+        return Page.of(self._schema, dict.fromkeys(self._schema.names, ()))
 
     def _page(self, rows: list[Sequence[Any]], arrivals: list[int]) -> Page:
         if not arrivals and (few := packed_rows(self._schema, rows)) is not None:
@@ -114,12 +141,13 @@ class RowLane:
         columns = dict(zip(self._schema.names, zip(*rows, strict=True), strict=True))
         return Page.of(self._schema, columns, arrivals or None)
 
-    def _check(self, row: Sequence[Any], error: ContractError, number: int, count: int) -> None:
+    def _reason(self, row: Sequence[Any]) -> str:
+        """Return why a row does not fit the columns, or nothing."""
         try:
             self._page([row], [])
-        except ContractError as of_row:
-            msg = f"{self._place}: row {number + 1} of {count} that waited, {row!r:.200}: {of_row}"
-            raise ContractError(msg) from error
+        except ContractError as error:
+            return str(error)
+        return ""
 
 
 def _in_its_types(place: str, schema: Schema, punctuation: Punctuation) -> Punctuation:

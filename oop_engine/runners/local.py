@@ -35,6 +35,7 @@ from oop_engine.runners.clocks import Clocks
 from oop_engine.runners.dispatch import Result, Signal, not_open, statistics_of
 from oop_engine.runners.door import RowLane, admitted
 from oop_engine.runners.faults import FAULTS, first_of
+from oop_engine.runners.feeds.bad_rows import BadRows, Refusals, Refuse
 from oop_engine.runners.feeds.forms import MESSAGES, Intake
 from oop_engine.runners.station import Inbox, LocalRoute, Station, Way
 from oop_engine.system.memory import keep_freed
@@ -52,6 +53,9 @@ class Local:
     ``exact``: messages of different moments are never combined, so the virtual time of results is that of ``Inline``;
     else it may be later.  ``max_delay_s``: rows that were pushed one by one go in when the first has waited for so
     long, even if there are more.
+    ``bad_rows``: None or ``"refuse"``: a row that does not fit its columns is the error of its ``push``; but one of
+    ``push_row``, which goes in later and together with those of others, ends the run.  ``"count"``, or a function of a
+    ``BadRow``: such rows are left out, and counted in ``refused`` by source and reason.
     ``on_result`` may be asynchronous: while it waits, the operators before it wait too, back to the pusher::
 
         async with Local(graph, print) as local:
@@ -68,6 +72,7 @@ class Local:
         room: int = 2**21,
         exact: bool = False,
         max_delay_s: float | None = None,
+        bad_rows: BadRows | None = None,
     ) -> None:
         keep_freed()
         self.plan = graph.plan()
@@ -95,8 +100,10 @@ class Local:
         self._rested = asyncio.Event()
         self._now = {node.name: NEVER for node in self.plan.of_kind("source")}
         self._schemas = {name: self.plan.schema(Stream(name)) for name in self._now}
+        self._refusals = Refusals("Local", bad_rows)
+        self._takes_bad = bad_rows not in (None, "refuse")
         self._lanes = {
-            name: RowLane(f"graph {plan.name!r}, source {name!r}", schema, max_delay_s)
+            name: RowLane(self._place(name), schema, max_delay_s, self._bad(name))
             for name, schema in self._schemas.items()
         }
         self._in_turn = {name: asyncio.Lock() for name in self._lanes}
@@ -135,6 +142,17 @@ class Local:
         raise failed  # not while the group is handled: its cause would be forgotten
 
     @property
+    def refused(self) -> dict[str, dict[str, int]]:
+        """The bad rows that were left out, counted by source and reason; see ``bad_rows``."""
+        return self._refusals.counts
+
+    def _place(self, source: str) -> str:
+        return f"graph {self.plan.name!r}, source {source!r}"
+
+    def _bad(self, source: str) -> Refuse | None:
+        return self._refusals.of(source, self._place(source)) if self._takes_bad else None
+
+    @property
     def clock_every(self) -> int | None:
         """How often some operator wants ``clock``; None: never."""
         return min((op.clock_every for op in self.operators.values() if op.clock_every), default=None)
@@ -156,8 +174,8 @@ class Local:
             await self._rows_sent(source)
             self._check(source)  # the source may have ended meanwhile
         if not isinstance(message, MESSAGES):
-            place = f"graph {self.plan.name!r}, source {source!r}"
-            for made in Intake(place, self._schemas[source], "push").messages(message):
+            intake = Intake(self._place(source), self._schemas[source], "push", refused=self._bad(source))
+            for made in intake.messages(message):
                 await self.push(source, made, now, at_once=at_once)
             return
         await self._push(source, message, now, alone=at_once)
@@ -181,7 +199,7 @@ class Local:
 
         Rows wait for each other: all go in as one page when the pusher next waits for anything, when there are ``RING``
         of them, or before any other message of the source.  A microsecond a row.  Raises ``ContractError`` if it is no
-        row of the columns (``feeds.rows``); a value of a wrong type is an error of the run.
+        row of the columns (``feeds.rows``); a value of a wrong type is an error of the run; but see ``bad_rows``.
         """
         if self._fault is not None or source not in self._open or get_ident() != self._thread:
             self._check(source)
@@ -217,7 +235,8 @@ class Local:
         """Send the rows that wait, behind those that somebody is sending already."""
         async with self._in_turn[source]:
             while self._lanes[source]:
-                await self._push(source, self._lanes[source].take(), None)
+                if len(page := self._lanes[source].take()):
+                    await self._push(source, page, None)
 
     async def _all_rows_in(self) -> None:
         for source in self._lanes:
@@ -225,7 +244,7 @@ class Local:
                 await self._rows_sent(source)
 
     async def _push(self, source: str, message: Message, now: int | None, *, alone: bool = False) -> None:
-        message = admitted(f"graph {self.plan.name!r}, source {source!r}", self._schemas[source], message)
+        message = admitted(self._place(source), self._schemas[source], message)
         if isinstance(message, Page) and message.arrival is not None and len(message):
             now = int(message.arrival[-1])
         if now is not None and now > self._now[source]:
