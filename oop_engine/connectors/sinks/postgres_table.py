@@ -111,7 +111,7 @@ class PostgresTable(LiveSink):
 
     async def _make(self, kept: Collection[int]) -> None:
         self._kinds = await make_beside(self._connection, self._statements, self._table, self._names)
-        for statement in self._statements.moving if self._key else ():
+        for statement in self._statements.moving:  # which needs the rights, and a constraint for the key
             await self._do(f"explain {statement}", [self._run, 0])
         forgotten = "delete from {staged} where oop_run = %s and oop_epoch <> all(%s)"
         await self._do(forgotten, [self._run, [*kept]])

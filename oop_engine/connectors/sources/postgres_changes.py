@@ -84,7 +84,6 @@ class PostgresChanges(LiveSource):
             connection = await connected(self._dsn, replication="database")
             self._pgconn = connection.pgconn
             self._at = await self._start(known)
-            self._reached = self._at.lsn
             status = asyncio.create_task(self._tell_on(), name=f"slot {self._slot}")
             await self._begin()
             self.link.here()
@@ -97,8 +96,7 @@ class PostgresChanges(LiveSource):
         except psycopg.Error as error:
             raise failure_of_postgres(self._place, address, error, _WAY_OUT) from address.cause(error)
         except TimeoutError as error:
-            msg = f"{self._place}: the server does not answer: give the address of one that runs"
-            raise UnreachableError(msg) from error
+            raise self._silent() from error
         finally:
             self._pgconn = None
             if status is not None:
@@ -116,6 +114,8 @@ class PostgresChanges(LiveSource):
                 now = await (await about.execute("select pg_current_wal_lsn()::text")).fetchone()
         except psycopg.Error as error:
             raise failure_of_postgres(self._place, address, error, _WAY_OUT) from address.cause(error)
+        except TimeoutError as error:
+            raise self._silent() from error
         return LogPlace(max(start, lsn_of(now[0]))).position
 
     async def acknowledge(self, position: Position) -> None:
@@ -273,6 +273,11 @@ class PostgresChanges(LiveSource):
                 with suppress(psycopg.OperationalError, UnreachableError):  # read() tells of it
                     pgconn.put_copy_data(b"r" + struct.pack(">qqqqb", at, at, at, 0, asks))
                     await self._flushed(pgconn)
+
+    def _silent(self) -> UnreachableError:
+        return UnreachableError(
+            f"{self._place}: the server does not answer: give the address of one that runs"
+        )
 
     @property
     def _place(self) -> str:

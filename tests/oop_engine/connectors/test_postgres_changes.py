@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from oop_engine import PostgresChanges, SetupError, TraceError, UsageError
-from oop_engine.connectors.link import NotReadyError, UnreachableError
+from oop_engine.connectors.link import NotReadyError, UnreachableError, read_on
 from oop_engine.connectors.servers.postgres_log import LogPlace
 from oop_engine.connectors.sources import postgres_changes
 from oop_engine.runners.event_loop import run_async
@@ -248,6 +248,25 @@ def test_messages_that_have_come_leave_the_event_loop_free() -> None:
 
     assert run_async(main()) == 19_000
     assert turns >= 20_000 // postgres_changes._MESSAGES
+
+
+def test_the_server_keeps_all_that_is_in_no_checkpoint_when_a_connection_is_made_again(dsn: str) -> None:
+    source = slotted(dsn, "unsaved", "ts int")
+    do(dsn, "insert into unsaved values (1)")
+    broken = "select pg_terminate_backend(active_pid) from pg_replication_slots where slot_name = 'unsaved'"
+
+    async def main() -> None:
+        async with aclosing(read_on(source, None)) as feed:  # type: ignore[type-var]
+            await anext(feed)
+            do(dsn, broken, "insert into unsaved values (2)")
+            await anext(feed)
+            await source._tell(asks=True)
+            do(dsn, "insert into unsaved values (3)")
+            await anext(feed)
+
+    run_async(main())
+    found, _ = run_async(changes(PostgresChanges(dsn, "unsaved", "unsaved"), None, 3))
+    assert [each["ts"] for part in found for each in part] == [1, 2, 3]
 
 
 def test_a_log_that_is_another_one_is_told(dsn: str) -> None:

@@ -329,6 +329,12 @@ def test_a_role_that_may_write_and_make_nothing(dsn: str) -> None:
     with pytest.raises(SetupError, match="permission denied for schema public: check the name, the pass"):
         write(PostgresTable(at, "lent"), SCHEMA)
     write(PostgresTable(dsn, "lent"), SCHEMA)
+    do(dsn, "revoke insert on lent from writer", "grant all on oop_staged_lent, oop_epochs to writer")
+    with pytest.raises(
+        SetupError, match="permission denied for table lent: check the name, the password, the r"
+    ):
+        write(PostgresTable(at, "lent"), SCHEMA)
+    do(dsn, "grant all on lent to writer")
     do(dsn, "grant all on oop_staged_lent, oop_epochs to writer")
     write(PostgresTable(at, "lent"), SCHEMA, {"ts": [1], "k": ["a"]})
     assert do(dsn, "select ts from lent") == [(1,)]
