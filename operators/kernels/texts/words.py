@@ -1,0 +1,124 @@
+"""Words of text keys: a text of up to 15 bytes as two numbers, a longer one by its hash.
+
+The first of the two words, uint64, has the first eight bytes, the second one the others below its size in the highest
+byte, so that two comparisons show whether texts are equal.  A longer text has its hash, and where it lies in a heap, at
+least 1, with ``LONG``; the heap, uint64, has its size in bytes right before its bytes, eight a word, the last one
+filled up with zeros.
+
+Texts and tables are given by their addresses: to hand an array to another kernel takes as long as to look a short text
+up, for its users are counted.  Called by ``texts.table``.
+
+Source: the layout of short and long strings after Neumann, Freitag, Umbra, CIDR 2020.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oop_engine.operators.kernels.texts.memory import byte, hashed, integer, word
+from oop_engine.system.kernel import njit
+
+__all__ = [
+    "EIGHT",
+    "LONG",
+    "ONE",
+    "SEVEN",
+    "SHORT",
+    "START",
+    "WORD",
+    "address",
+    "code_of",
+    "last_bytes",
+    "place_of",
+    "words_of",
+]
+
+ONE, SEVEN, EIGHT = np.uint64(1), np.uint64(7), np.uint64(8)
+WORD = np.uint64(64)  # bits
+SHORT = np.uint64(15)  # bytes that lie in the two words
+LONG = np.uint64(255) << np.uint64(56)
+START = (np.uint64(1) << np.uint64(56)) - np.uint64(1)
+
+
+@njit(cache=True, nogil=True)
+def address(array):
+    """Return where the memory of an array begins; the array must be held by the caller."""
+    return np.uint64(array.ctypes.data)
+
+
+@njit(cache=True, nogil=True)
+def _up_to_seven(at, size):
+    """Return fewer than eight bytes as a word, where there may be none behind them."""
+    found = np.uint64(0)
+    for i in range(size):
+        found |= np.uint64(byte(at + i)) << (i * EIGHT)
+    return found
+
+
+@njit(cache=True, nogil=True)
+def last_bytes(stop, size):
+    """Return the last bytes of a text of at least eight, fewer of them, as a word."""
+    return word(stop - EIGHT) >> (WORD - size * EIGHT) if size else np.uint64(0)
+
+
+@njit(cache=True, nogil=True)
+def _short(at, size):
+    """Return the two words of a short text, where there may be nothing behind it."""
+    tag = size << np.uint64(56)
+    if size < EIGHT:
+        return _up_to_seven(at, size), tag
+    return word(at), last_bytes(at + size, size - EIGHT) | tag
+
+
+@njit(cache=True, nogil=True)
+def _long(at, size):
+    """Return the hash of a longer text."""
+    bits, rest = size, size & SEVEN
+    for i in range(np.uint64(0), size - rest, EIGHT):
+        bits = hashed(bits, word(at + i))
+    return hashed(bits, last_bytes(at + size, rest))
+
+
+@njit(cache=True, nogil=True)
+def _in_heap(held, at, size):
+    """Tell whether a longer text is the one whose bytes are at an address ``held`` of the heap."""
+    rest, same = size & SEVEN, word(held - EIGHT) == size
+    if same:
+        for i in range(np.uint64(0), size - rest, EIGHT):
+            same &= word(held + i) == word(at + i)
+        same &= rest == 0 or word(held + size - rest) == last_bytes(at + size, rest)
+    return same
+
+
+@njit(cache=True, nogil=True)
+def place_of(first, second, at, size, words, heap, places, bits):
+    """Return the code of a text, or -1, and its place, or the free one where it would be.
+
+    ``words, heap, places``: addresses; ``bits``: of a place.
+    """
+    place, last = hashed(first, second) >> (WORD - bits), (ONE << bits) - ONE
+    while True:
+        code = integer(places + place * np.uint64(4))
+        if code < 0:
+            return np.int64(-1), place
+        row = words + np.uint64(code) * np.uint64(16)
+        if word(row) == first:
+            held = word(row + EIGHT)
+            if held == second:
+                return np.int64(code), place
+            if second == LONG and held > LONG and _in_heap(heap + (held & START) * EIGHT, at, size):
+                return np.int64(code), place
+        place = (place + ONE) & last
+
+
+@njit(cache=True, nogil=True)
+def words_of(at, size):
+    """Return the two words of a text, of a longer one without where it lies."""
+    return (_long(at, size), LONG) if size > SHORT else _short(at, size)
+
+
+@njit(cache=True, nogil=True)
+def code_of(at, size, words, heap, places, bits):
+    """Return the code of a text; -1: it has none."""
+    first, second = words_of(at, size)
+    return place_of(first, second, at, size, words, heap, places, bits)[0]
