@@ -100,6 +100,7 @@ bench: $(VENV)/.bench ## how fast the engine is, beside the floor and its peers;
 
 bench-smoke: $(VENV)/.bench ## the same over few tuples, to see that all results are right
 	$(BIN)/python -m benchmarks --rows 20000 --rounds 1 --seconds 0 --quick --out benchmarks/out/smoke
+	$(BIN)/python -m benchmarks.files --quick --out benchmarks/out/smoke
 
 bench-spark: $(VENV)/.spark ## the engine on Spark beside Spark alone; takes long
 	$(BIN)/python -m benchmarks.spark

@@ -6,7 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks.field import entries
+from benchmarks.field import contenders_of, entries
+from benchmarks.names import known_names
 from benchmarks.report import CONSOLE, machine, plot, plot_growth, show, show_targets, told, write
 from benchmarks.studies.all import studied
 from benchmarks.targets import Target, of_studies, of_workloads
@@ -18,11 +19,15 @@ OUT = Path(__file__).parent / "out"
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure what is asked for; return 0 if every result was right."""
-    asked = _parser().parse_args(arguments)
-    found = [m for name in asked.workloads or WORKLOADS for m in _measured(name, asked)]
-    asked.out.mkdir(parents=True, exist_ok=True)
-    write(asked.out / "bench.json", told(found))
+    parser = _parser()
+    asked = parser.parse_args(arguments)
+    names = known_names(parser, "workload", asked.workloads, WORKLOADS)
+    asked.contenders = known_names(parser, "contender", asked.contenders, contenders_of(WORKLOADS.values()))
+    found: list[Measured] = []
     write(asked.out / "machine.json", machine())
+    for name in names or WORKLOADS:
+        found += _measured(name, asked)
+        write(asked.out / "bench.json", told(found))
     plot(found, asked.out / "bench.png")
     targets = list(of_workloads(found))
     if not asked.workloads:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from benchmarks.workload import Workload
 
-__all__ = ["PEERS", "ROOT", "Entry", "entries"]
+__all__ = ["PEERS", "ROOT", "Entry", "contenders_of", "entries"]
 
 ROOT = Path(__file__).parents[1]
 ENVIRONMENTS = Path(os.environ.get("BENCH_PEERS", ROOT / ".peers"))
@@ -69,3 +70,8 @@ def entries(workload: Workload, names: tuple[str, ...] = ()) -> list[Entry]:
     ours = [Entry(name, "benchmarks.ours") for name in workload.ours]
     peers = [peer for peer in PEERS if workload.name in (peer.workloads or (workload.name,))]
     return [entry for entry in (*ours, *peers) if entry.name in ("floor", *(names or (entry.name,)))]
+
+
+def contenders_of(workloads: Iterable[Workload]) -> list[str]:
+    """Return the names of all who can be asked one of these questions."""
+    return list(dict.fromkeys(entry.name for workload in workloads for entry in entries(workload)))

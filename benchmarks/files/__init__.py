@@ -1,0 +1,1 @@
+"""Files: whole programs from file to file, beside DuckDB and Polars."""
