@@ -42,6 +42,8 @@ _MARK = (
     "on conflict (run, place) do update set epoch = excluded.epoch where {epochs}.epoch < excluded.epoch"
 )
 _STAGED = "from {staged} where oop_run = %s and oop_epoch = %s"
+_TOGETHER = 1000
+"""Rows after which the event loop runs."""
 _COLUMN = re.compile(r" column ([^:]+)")
 
 
@@ -121,31 +123,38 @@ class PostgresTable(LiveSink):
         try:
             async with self._connection.transaction():
                 await self._do(DELETION, [self._run, epoch])
-                await self._copy(self._rows(epoch, pages))
+                await self._copy(await self._rows(epoch, pages))
         except Exception as error:
             if not is_of_a_row(error):
                 raise
             self._kinds = await make_beside(self._connection, self._statements, self._table, self._names)
             async with self._connection.transaction():
                 await self._do(DELETION, [self._run, epoch])
-                refused = await self._fitting(self._rows(epoch, pages), self._copy, error)
+                refused = await self._fitting(await self._rows(epoch, pages), self._copy, error)
             for row, reason in refused:
                 self._bury(reason, dict(zip(self._read, row, strict=False)))
 
-    def _rows(self, epoch: int, pages: list[Page]) -> list[list[Any]]:
+    async def _rows(self, epoch: int, pages: list[Page]) -> list[list[Any]]:
         rows = list[list[Any]]()
         for page in pages:
-            values = (cells_of(page.column(name), self._kinds.get(name, "")) for name in self._read)
-            rows += [[*row, self._run, epoch] for row in zip(*values, strict=True)]
-        return [[*row, order] for order, row in enumerate(rows)]
+            for start in range(0, len(page), _TOGETHER):
+                columns = [(page.column(name).slice(start, _TOGETHER), name) for name in self._read]
+                values = (cells_of(column, self._kinds.get(name, "")) for column, name in columns)
+                rows += [[*row, self._run, epoch] for row in zip(*values, strict=True)]
+                await asyncio.sleep(0)
+        for order, row in enumerate(rows):
+            row.append(order)
+        return rows
 
     async def _copy(self, rows: Sequence[list[Any]]) -> None:
         connection = self._connection
         async with (
             connection.transaction(), connection.cursor() as cursor, cursor.copy(self._statements.staging) as copy
         ):  # fmt: skip
-            for row in rows:
+            for number, row in enumerate(rows):
                 await copy.write_row(row)
+                if number % _TOGETHER == 0:  # a write waits for the server alone
+                    await asyncio.sleep(0)
 
     async def _move(self, run: str, epoch: int) -> None:
         try:

@@ -95,6 +95,7 @@ class Journal(LiveSource):
         if not isinstance(position, int | None):
             msg = f"{self._place}: resumes from an offset; got {position!r}: is the checkpoint another's?"
             raise UsageError(msg)
+        self._source.unreadable, self._source.columns = self.unreadable, self.columns
         release = await self._aside(self._lock)
         try:
             async for pieces in self._kept(position or 0):

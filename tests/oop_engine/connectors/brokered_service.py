@@ -28,7 +28,7 @@ from oop_engine import (
     RedisStream,
     serve,
 )
-from oop_engine.connectors.sources import jet_stream, kafka, mqtt, redis_stream
+from oop_engine.connectors.sources import jet_stream, kafka, mqtt, postgres_changes, redis_stream
 from oop_engine.runners.event_loop import run_async
 from tests.oop_engine.service.killed_service import LOGS, counts
 
@@ -91,6 +91,7 @@ def sink_of(kind: str, at: str, folder: Path) -> LiveSink:
 def main(kind: str, at: str, folder: Path, *, drain: bool) -> None:
     for module in (mqtt, redis_stream, jet_stream, kafka):
         module._MOST = 20  # type: ignore[attr-defined]  # small pieces, so that there are many moments to die at
+    postgres_changes._MOST = 7  # within a transaction
     served = serve(
         counts(),
         {name: telling(source_of(kind, at, name), name, folder) for name in LOGS},

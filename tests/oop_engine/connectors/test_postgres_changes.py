@@ -7,11 +7,12 @@ import json
 import math
 import struct
 from contextlib import aclosing, suppress
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
-from oop_engine import PostgresChanges, SetupError, TraceError, UsageError
+from oop_engine import Journal, LiveSource, PostgresChanges, SetupError, TraceError, UsageError
 from oop_engine.connectors.link import NotReadyError, UnreachableError, read_on
 from oop_engine.connectors.servers.postgres_log import LogPlace
 from oop_engine.connectors.sources import postgres_changes
@@ -29,12 +30,15 @@ def slotted(dsn: str, name: str, columns: str) -> PostgresChanges:
     return PostgresChanges(dsn, name, name, operations=("insert", "update", "delete"))
 
 
+Refusing = TypeVar("Refusing", bound=LiveSource)
+
+
 @pytest.fixture
 def refused() -> list[tuple[str, dict[str, Any]]]:
     return []
 
 
-def refusing(source: PostgresChanges, refused: list[Any], *columns: str) -> PostgresChanges:
+def refusing(source: Refusing, refused: list[Any], *columns: str) -> Refusing:
     def unreadable(reason: str, record: bytes, rows: int, *, place: Any) -> None:
         assert LogPlace.of("", place)
         refused.append((reason, json.loads(record)))
@@ -78,6 +82,26 @@ def test_a_long_value_that_is_not_sent_again_is_no_null(dsn: str, refused: list[
     assert len(refused) == 2
     with pytest.raises(TraceError, match="column 'k' of table toasts was not sent"):
         run_async(changes(PostgresChanges(dsn, "toasts", "toasts"), None, 2))
+
+
+def test_a_journal_hands_on_the_rows_that_its_source_refuses(
+    dsn: str, tmp_path: Path, refused: list[Any]
+) -> None:
+    inner = slotted(dsn, "journaled", "id int primary key, ts bigint, k text")
+    do(dsn, "alter table journaled alter column k set storage external")
+    do(dsn, f"insert into journaled values (1, 1, '{LONG}')", "update journaled set ts = 2")
+    journal = Journal(inner, tmp_path / "journal")
+
+    async def main() -> None:
+        async with aclosing(journal.read(None)) as pieces:  # type: ignore[type-var]
+            await anext(pieces)
+            while not refused:
+                await asyncio.sleep(0.01)
+
+    refusing(journal, refused, "ts", "k")
+    run_async(main())
+    assert inner.columns == ("ts", "k")
+    assert refused[0][0].startswith("column 'k' of table journaled was not sent")
 
 
 def test_of_a_deleted_row_the_key_is_sent_and_no_null_for_the_others(dsn: str) -> None:

@@ -290,6 +290,31 @@ def test_many_refused_rows_are_not_all_tried() -> None:
     assert tries < 300
 
 
+def test_a_large_epoch_leaves_the_event_loop_free(dsn: str) -> None:
+    do(dsn, "create table wide (ts int, k text)")
+
+    async def main() -> int:
+        turns, sink = 0, PostgresTable(dsn, "wide")
+        await sink.open(SCHEMA, "run", [])
+        await sink.write(0, Page.of(SCHEMA, {"ts": [*range(20_000)], "k": ["a"] * 20_000}))
+
+        async def turn() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        other = asyncio.ensure_future(turn())
+        await sink._rows(0, sink._pages[0])
+        other.cancel()
+        await sink.commit(await sink.prepare(0))
+        await sink.close()
+        return turns
+
+    assert run_async(main()) >= 20
+    assert do(dsn, "select count(*), min(ts), max(ts) from wide") == [(20_000, 0, 19_999)]
+
+
 def graph() -> Graph:
     found = Graph("g")
     found.sink("out", found.add("edge", Punctuate(BoundedDisorder(10)), found.source("in", SCHEMA)))
