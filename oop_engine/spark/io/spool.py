@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from oop_engine.core.change import Change
-from oop_engine.core.errors import ContractError, SnapshotError, TraceError
+from oop_engine.core.errors import ContractError, SnapshotError, TraceError, UsageError
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
@@ -22,6 +22,7 @@ from oop_engine.runners.door import admitted
 from oop_engine.runners.feeds.bad_rows import Refusals
 from oop_engine.runners.feeds.forms import Intake
 from oop_engine.runners.schedule import moment
+from oop_engine.spark.io.feed_digest import FeedDigest
 from oop_engine.spark.io.segments import SEGMENT_ROWS
 from oop_engine.system.knobs import knob
 from oop_engine.traces.trace import open_trace
@@ -93,11 +94,13 @@ def spool(
 ) -> dict[str, Spooled]:
     """Write ``feeds`` to ``folder`` in segments of about ``rows`` tuples, all cut at the same arrivals.
 
-    So a segment of a slow source goes with a segment of a fast one.  A change in a feed is for all of them, before all
+    So a segment of a slow source goes with a segment of a fast one; many tuples of one arrival, or of none, are several
+    segments.  A change in a feed is for all of them, before all
     that comes later; ``changes`` admits it or raises the error.  Without ``changes`` it is a ``ContractError``.
     ``refusals`` gets bad rows; None: they are errors.
 
-    Segments that ``folder`` has from an earlier run are taken as they are.  Memory is bounded by a segment.
+    Segments that ``folder`` has from an earlier run are taken as they are, if ``feeds`` are those of then; else it
+    raises ``UsageError``.  Memory is bounded by a segment.
     """
     index = folder / _INDEX
     if not index.exists():
@@ -105,6 +108,8 @@ def spool(
         unfinished = index.with_suffix(".part")
         unfinished.write_text(json.dumps(known))
         unfinished.replace(index)
+    else:
+        _check_same(feeds, schemas, index)
     try:
         found = json.loads(index.read_text())
         clocks = tuple(tuple(clock) if clock else None for clock in found["clocks"])
@@ -123,8 +128,29 @@ def spool(
             for name in feeds
         }
     except (ValueError, TypeError, KeyError) as error:
-        msg = f"{index} is damaged: restore the file, or start with an empty folder"
-        raise SnapshotError(msg) from error
+        raise _damaged(index) from error
+
+
+def _check_same(feeds: Mapping[str, Any], schemas: Mapping[str, Schema], index: Path) -> None:
+    """Raise ``UsageError`` for a feed with other messages than the one that was spooled: nobody would read them."""
+    try:
+        digests = dict[str, str](json.loads(index.read_text())["digests"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise _damaged(index) from error
+    for name, feed in feeds.items():
+        digest = FeedDigest(schemas[name])
+        for part in _parts(name, schemas[name], feed, Refusals("spool", "count")):
+            digest.add(part.message)
+        if digest.hexdigest() != digests.get(name):
+            msg = (
+                f"feed {name!r}: its messages are others than those at the first start, which {index.parent} has as a "
+                f"feed that has ended: give the same ones, or an empty folder as the checkpoint"
+            )
+            raise UsageError(msg)
+
+
+def _damaged(index: Path) -> SnapshotError:
+    return SnapshotError(f"{index} is damaged: restore the file, or start with an empty folder")
 
 
 class _Part(NamedTuple):
@@ -154,6 +180,7 @@ class _Spool:
         self._clocks: list[list[int] | None] = []
         self._arrives = dict.fromkeys(schemas, False)
         self._hashes: dict[str, list[str]] = {name: [] for name in schemas}
+        self._digests = {name: FeedDigest(schema) for name, schema in schemas.items()}
         self._first: int | None = None
         self._last = NEVER
 
@@ -169,6 +196,7 @@ class _Spool:
         waiting: list[_Part] = []
         rows = 0
         for part in merged:
+            self._digests[part.source].add(part.message)
             if isinstance(part.message, Change):
                 if waiting:
                     self._segment(waiting, part.now)
@@ -177,13 +205,14 @@ class _Spool:
                 continue
             if self._door is not None:
                 self._door.note(part.source, part.message)
-            if rows >= self._rows and part.now != waiting[-1].now:
+            if rows >= self._rows:
                 self._segment(waiting, part.now)
                 waiting, rows = [], 0
             waiting.append(part)
-            rows += len(part.message) if isinstance(part.message, Page) else 0
+            rows += len(part.message) if isinstance(part.message, Page) else 1
         self._segment(waiting, None)
-        known = {"clocks": self._clocks, "arrives": self._arrives, "hashes": self._hashes}
+        digests = {name: digest.hexdigest() for name, digest in self._digests.items()}
+        known = {"clocks": self._clocks, "arrives": self._arrives, "hashes": self._hashes, "digests": digests}
         return known | ({"changes": self._changes} if self._changes else {})
 
     def _change(self, part: _Part) -> None:

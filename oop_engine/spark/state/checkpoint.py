@@ -43,7 +43,9 @@ _PARTS = {
     "sources": dict,
     "batch": bool,
     "state": str,
+    "hash": str,
 }
+_HASH = "polynomial"  # of keys: groups of another hash are others
 
 
 _LEFT = ("spark", "heads", "copies")  # folders of a query that has begun
@@ -144,6 +146,7 @@ class Checkpoint:
             "sources": {name: type(segments).__name__ for name, segments in sources.items()},
             "batch": batch,
             "state": state,
+            "hash": _HASH,
         }
         if (known := self._known()) is not None:
             self._compare(known, now)

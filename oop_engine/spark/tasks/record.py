@@ -18,6 +18,7 @@ from oop_engine.core.progress import Progress
 from oop_engine.core.punctuation import Joint, Punctuation
 from oop_engine.core.schema import Schema
 from oop_engine.runners.dispatch import Signal
+from oop_engine.spark.io.page_bytes import page_bytes
 from oop_engine.traces.formats.msgpack_frames import frame_of
 from oop_engine.traces.punctuation_records import punctuation_of
 
@@ -119,10 +120,7 @@ def unpack_messages(schema: Schema, body: bytes) -> Iterator[EdgeMessage]:
 def _plain(message: EdgeMessage) -> list[Any]:
     match message:
         case Page():
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, message.batch.schema) as writer:
-                writer.write_batch(message.batch)
-            return ["page", sink.getvalue().to_pybytes()]
+            return ["page", page_bytes(message)]
         case Signal():
             return ["end"]
         case Change():

@@ -162,15 +162,31 @@ def test_a_cut_is_explained() -> None:
     assert "per-user is divided by user, total by nothing: no column divides both" in text
 
 
+def decimals_to(stop: int) -> pa.Array:
+    return pa.array(range(stop)).cast(pa.decimal128(21, 2))
+
+
 def test_equal_keys_are_in_one_group_whatever_their_column_looks_like() -> None:
     values = ["b", "a", None, "b", "ä"]
     plain = key_groups([pa.array(values)], 16)
     encoded = key_groups([pa.array(values).dictionary_encode()], 16)
     assert plain.tolist() == encoded.tolist()
+    for kind in (pa.large_string(), pa.binary(), pa.large_binary()):
+        assert key_groups([pa.array(values).cast(kind)], 16).tolist() == plain.tolist()
+    assert key_groups([pa.array(["c", *values, ""]).slice(1, 5)], 16).tolist() == plain.tolist()
+    decimals = pa.array([1, 20, None, 1, -5]).cast(pa.decimal128(19, 0))
+    groups = key_groups([decimals], 16).tolist()
+    assert key_groups([decimals.slice(1, 3)], 16).tolist() == groups[1:4]
+    assert groups[0] == groups[3] != groups[1]
     zeros = key_groups([pa.array([0.0, -0.0, float("nan"), float("nan")])], 1 << 20)
     assert zeros[0] == zeros[1]
     assert zeros[2] == zeros[3]
-    assert len(set(key_groups([pa.array(range(1000))], 64).tolist())) == 64
+    for column in (
+        pa.array(range(1000)),
+        pa.array([f"user-{n:05d}" for n in range(1000)]),
+        decimals_to(1000),
+    ):
+        assert len(set(key_groups([column], 64).tolist())) == 64
 
 
 def test_targets_are_different_and_where_they_are_wanted() -> None:
