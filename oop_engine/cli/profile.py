@@ -75,7 +75,7 @@ def profile(
                 "trace": str(trace),
                 "schema": str(opened.schema),
                 "refused": opened.refused,
-                "notes": opened.notes,
+                "notes": _notes(opened, found),
                 "verdict": verdict(found),
                 "python": in_python(trace, opened.schema, found),
                 "sql": in_sql(trace, opened.schema, found),
@@ -102,7 +102,7 @@ def _show(trace: Trace, found: Profile) -> None:
     from oop_engine.lab.report.words import count, text
 
     console = terminal()
-    for note in trace.notes:
+    for note in _notes(trace, found):
         console.print(note, markup=False, soft_wrap=True)
     console.print(f"{trace.path}: {count(found.tuples)} tuples {trace.schema}", markup=False)
     punctuation = f"{count(found.promises)} punctuations" if found.promises else "no punctuation"
@@ -111,6 +111,14 @@ def _show(trace: Trace, found: Profile) -> None:
     console.print(profile_tables(found))
     if found.tuples:
         _propose(trace, found)
+
+
+def _notes(trace: Trace, found: Profile) -> list[str]:
+    """Return lines for the user: on the form of the file, and times that are too far."""
+    from oop_engine.runners.feeds.far_times import far_times
+
+    far = far_times(trace.schema, found.first, found.last) if found.tuples else None
+    return [*trace.notes, *([f"{trace.path}: {far}"] if far is not None else [])]
 
 
 def _propose(trace: Trace, found: Profile) -> None:

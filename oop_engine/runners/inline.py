@@ -24,6 +24,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.runners import states
 from oop_engine.runners.dispatch import Result, Signal, Watch, not_open, statistics_of
 from oop_engine.runners.door import RowLane, admitted
+from oop_engine.runners.feeds.far_times import FarTimes
 from oop_engine.runners.feeds.forms import MESSAGES, Intake
 from oop_engine.runners.worker import Agenda, Delivery, InlineRoute, Worker
 from oop_engine.system.memory import keep_freed
@@ -71,6 +72,7 @@ class Inline:
             worker.routes = [routes[Stream(name, port)] for port in worker.operator.outputs]
         self._routes = {node.name: routes[Stream(node.name, "out")] for node in plan.of_kind("source")}
         self._schemas = {name: plan.schema(Stream(name)) for name in self._routes}
+        self._far = FarTimes(plan.name, self._schemas)
         self._with_rows = set[str]()  # sources with rows that wait
         self._lanes = {
             name: RowLane(f"graph {plan.name!r}, source {name!r}", schema)
@@ -116,6 +118,7 @@ class Inline:
         if isinstance(message, Page):
             if not message.rows:
                 return
+            self._far.see(source, message)
             if message.arrival is not None:
                 moment, until = int(message.arrival[0]), int(message.arrival[-1])
         self._send(source, message, moment, until)

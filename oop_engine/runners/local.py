@@ -36,6 +36,7 @@ from oop_engine.runners.dispatch import Result, Signal, not_open, statistics_of
 from oop_engine.runners.door import RowLane, admitted
 from oop_engine.runners.faults import FAULTS, first_of
 from oop_engine.runners.feeds.bad_rows import BadRows, Refusals, Refuse
+from oop_engine.runners.feeds.far_times import FarTimes
 from oop_engine.runners.feeds.forms import MESSAGES, Intake
 from oop_engine.runners.station import Inbox, LocalRoute, Station, Way
 from oop_engine.system.memory import keep_freed
@@ -102,6 +103,7 @@ class Local:
         self._schemas = {name: self.plan.schema(Stream(name)) for name in self._now}
         self._refusals = Refusals("Local", bad_rows)
         self._takes_bad = bad_rows not in (None, "refuse")
+        self._far = FarTimes(self.plan.name, self._schemas)
         self._lanes = {
             name: RowLane(self._place(name), schema, max_delay_s, self._bad(name))
             for name, schema in self._schemas.items()
@@ -245,8 +247,10 @@ class Local:
 
     async def _push(self, source: str, message: Message, now: int | None, *, alone: bool = False) -> None:
         message = admitted(self._place(source), self._schemas[source], message)
-        if isinstance(message, Page) and message.arrival is not None and len(message):
-            now = int(message.arrival[-1])
+        if isinstance(message, Page) and len(message):
+            self._far.see(source, message)
+            if message.arrival is not None:
+                now = int(message.arrival[-1])
         if now is not None and now > self._now[source]:
             self._now[source] = now
         routes = self._routes[source]

@@ -78,6 +78,7 @@ class Journal(LiveSource):
             raise UsageError(msg)
         self._source = source if isinstance(source, LiveSource) else Generated(source)
         self.format, self.by_lines = self._source.format, self._source.by_lines  # type: ignore[misc]
+        self.reads = self._source.reads
         self.adds, self.is_file = self._source.adds, self._source.is_file  # type: ignore[misc]
         self._folder, self._disk, self._aside = Path(folder), disk or Disk(), aside
         self._segment_bytes = segment_bytes

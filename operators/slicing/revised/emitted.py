@@ -29,6 +29,7 @@ from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.values.expressions import evaluate, mask_of
 from oop_engine.operators.windows import Extents as Grid
 from oop_engine.operators.windows import Over
+from oop_engine.operators.windows.intervals import Stretches
 
 __all__ = ["TIMINGS", "AskedTriggers", "ChangePages", "Waiting", "versioned_schema"]
 
@@ -168,16 +169,11 @@ def versioned_schema(
             )
             raise GraphError(msg)
         if not isinstance(one, Grid) and emit.mode != "retracting":
-            msg = (
-                f"{place}: extents of {name!r} follow from tuples, so versions are taken back; got "
-                f"mode={emit.mode!r}: use 'retracting'"
-            )
+            msg = f"{place}: mode={emit.mode!r} is for windows whose extents are fixed by a grid (Tumbling, Sliding, "
+            msg += f"Landmark); {_why_no_grid(name, one)}: use 'retracting'"
             raise GraphError(msg)
-    pairs = zip(schema.fields.types[len(names) - len(aggregates) :], aggregates, strict=True)
-    whole = all(isinstance(one, Count | Sum) and pa.types.is_integer(kind) for kind, one in pairs)
-    if emit.mode == "discarding" and not whole:
-        msg = f"{place}: versions add up, mode='discarding', of Count and Sum of integers alone: use 'retracting'"
-        raise GraphError(msg)
+    if emit.mode == "discarding":
+        _check_adds_up(schema.fields, aggregates, place)
     for trigger in (emit.early, emit.late):
         if trigger is not None:
             trigger.check(names, tuples, place)
@@ -189,6 +185,27 @@ def versioned_schema(
         raise GraphError(msg)
     fields = pa.schema([*schema.fields, *(pa.field(name, kind) for name, kind in more)])
     return Schema(fields, schema.progressing, schema.unit, change)
+
+
+def _why_no_grid(name: str, one: object) -> str:
+    """Return why versions of a window may not be replaced by its key, or added to it."""
+    if isinstance(one, Stretches):
+        return f"the extents of {name!r} are given, and their versions are emitted as retractions alone"
+    return (
+        f"the extents of {name!r} follow from tuples, so a late one may end a window: it needs a retraction"
+    )
+
+
+def _check_adds_up(fields: pa.Schema, aggregates: Sequence[object], place: str) -> None:
+    """Raise ``GraphError`` in the name of ``place`` unless differences of all results add up to their last versions."""
+    for field, one in zip([*fields][len(fields) - len(aggregates) :], aggregates, strict=True):
+        if isinstance(one, Count | Sum) and pa.types.is_integer(field.type):
+            continue
+        got = f"{type(one).__name__} ({field.type})"
+        why = "whose rounding errors stay" if isinstance(one, Sum) else "whose differences do not add up"
+        msg = f"{place}: mode='discarding' emits differences, which add up for Count and Sum of integers alone; got "
+        msg += f"{field.name!r}: {got}, {why}: use 'retracting' or 'accumulating'"
+        raise GraphError(msg)
 
 
 class ChangePages:

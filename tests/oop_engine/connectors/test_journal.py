@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import (
+    FileTail,
     Gathered,
     Graph,
     GroupWise,
@@ -27,6 +28,8 @@ from oop_engine import (
     UsageError,
     serve,
 )
+from oop_engine.connectors.paths import check_paths
+from oop_engine.connectors.sinks.one_file import OneFile
 from oop_engine.operators import Count, Punctuate, Tumbling, Upstream, WindowAggregate
 from oop_engine.runners.event_loop import run_async
 from oop_engine.system.disk import Disk
@@ -335,3 +338,11 @@ def test_a_service_goes_on_from_its_journal_though_its_source_cannot_be_read_aga
             run_async(served(first, first + 25, dies=True))
     run_async(served(75, 80, dies=False))
     assert [(row["window_end"], row["n"]) for row in found.rows] == [(end, 10) for end in range(10, 81, 10)]
+
+
+def test_a_file_within_a_journal_is_no_place_for_results(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text("{}\n")
+    source = Journal(FileTail(log), tmp_path / "journal")
+    with pytest.raises(UsageError, match="is read by source 'in'"):
+        check_paths({"in": source}, {"out": OneFile(log)}, None)
