@@ -24,11 +24,12 @@ from oop_engine.runners.outcome import Outcome
 from oop_engine.runners.replay import arun
 from oop_engine.service.serve import serve
 from oop_engine.service.served import Served
+from oop_engine.system.knobs import knob
 from oop_engine.traces.profile import Profile
 
 __all__ = ["Runnable", "as_graph"]
 
-_WAITING = 64  # pages of results that nobody has read yet
+_WAITING = knob(__name__, "_WAITING", 64)  # pages of results that nobody has read yet
 
 
 def as_graph(results: Mapping[str, Runnable], name: str = "query") -> Graph:

@@ -22,6 +22,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import GroupWise, Joint, Linear, Punctuation, Watermark
 from oop_engine.core.schema import Schema
 from oop_engine.runners.changes import Changes
+from oop_engine.system.knobs import knob
 
 __all__ = [
     "EMITTED",
@@ -36,7 +37,8 @@ __all__ = [
     "statistics_of",
 ]
 
-_ROWS, _MESSAGES = 1 << 15, 1 << 13
+_ROWS = knob(__name__, "_ROWS", 1 << 15)
+_MESSAGES = knob(__name__, "_MESSAGES", 1 << 13)
 """The most tuples, and messages, that are made ahead together."""
 Tell = Callable[[int, Sequence[Page]], None]
 """Takes an output port and the pages that will leave there."""

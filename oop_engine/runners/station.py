@@ -25,13 +25,15 @@ from oop_engine.runners.changes import Changes
 from oop_engine.runners.clocks import Clocks
 from oop_engine.runners.dispatch import EMITTED, Result, Route, Signal, check_emission, handle
 from oop_engine.runners.faults import FAULTS, blame, cancelling, deliver, taken, wrapped
+from oop_engine.system.knobs import knob
 from oop_engine.system.stopwatch import wall
 
 __all__ = ["Inbox", "LocalRoute", "Station", "Way"]
 
-_FEW, _SOON = 64, 4
+_FEW = knob(__name__, "_FEW", 64)
+_SOON = knob(__name__, "_SOON", 4)
 """Rows of a page that is small; how many emissions of a message are handled at once, those behind it together."""
-_EACH = 1024
+_EACH = knob(__name__, "_EACH", 1024)
 """Bytes of a message, beside its content."""
 _FOR_OPERATORS = Change, Signal
 

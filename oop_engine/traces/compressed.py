@@ -11,11 +11,13 @@ from typing import IO, Any
 
 import pyarrow as pa
 
+from oop_engine.system.knobs import knob
+
 __all__ = ["CODECS", "compressing", "is_compressed", "opened", "seekable", "without_codec"]
 
 CODECS = {".gz": "gzip", ".zst": "zstd"}
 """Names of Arrow's codecs, by suffix."""
-_BUFFER = 1 << 20
+_BUFFER = knob(__name__, "_BUFFER", 1 << 20)
 
 
 def is_compressed(path: str | Path) -> bool:

@@ -45,7 +45,8 @@ __all__ = ["OPIBJoin"]
 
 _ROWS_AT_ONCE = knob(__name__, "_ROWS_AT_ONCE", 8192)
 """The most left tuples that are joined together: their results are held, to be sorted, for a moment."""
-_AT_FIRST, _MORE = 64, 4
+_AT_FIRST = knob(__name__, "_AT_FIRST", 64)
+_MORE = knob(__name__, "_MORE", 4, least=2)
 """How many at first, and how many times more than before: so many that their results are about a page."""
 
 

@@ -19,7 +19,7 @@ __all__ = ["KeyTable"]
 
 Integers = NDArray[np.int64]
 
-_LEAST = knob(__name__, "_LEAST", 64, power=True)  # keys and places
+_LEAST = knob(__name__, "_LEAST", 64, least=2, power=True)  # keys and places
 _CHUNK = knob(
     __name__, "_CHUNK", 256
 )  # rows at a time for which room is made, at least; else half as many as there are keys

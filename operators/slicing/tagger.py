@@ -111,7 +111,7 @@ class Tagger:
                 return punctuation
             case GroupWise():
                 ended = punctuation.filter(punctuation.below == FOREVER)
-                if self._by and set(ended.attributes) <= set(self._by):
+                if self._by and len(ended) and set(ended.attributes) <= set(self._by):
                     slots, _ = matching(self._index, self._by, ended)
                     self._keep(np.setdiff1d(np.arange(len(self._index)), slots))
                 return ended if len(ended) else None

@@ -128,7 +128,7 @@ def parts(every: int) -> int:
         deque(operator.on_page(0, page), maxlen=0)
         if (minute + 1) % every == 0:
             deque(operator.on_punctuation(0, Linear((minute + 1) * MINUTE)), maxlen=0)
-    return operator.counts()["parts"]
+    return operator.counts().get("parts", 0)
 
 
 def claims(runs: list[Run]) -> list[Claim]:

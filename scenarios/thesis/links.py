@@ -221,11 +221,11 @@ def _lull_waited(by_plan: dict[str, list[Run]]) -> Claim:
     beating, waiting = by_plan[MELD], by_plan[MELD + WAITING]
     return Claim(
         "out of order, a lull costs no memory, but without a heartbeat its answers wait for its end",
-        all(run.delays_s.max() <= _noticed_s(run.parameters) for run in beating)
-        and all(run.delays_s.max() >= _lull_s(run.parameters) / 2 for run in waiting)
+        all(_longest_s(run) <= _noticed_s(run.parameters) for run in beating)
+        and all(_longest_s(run) >= _lull_s(run.parameters) / 2 for run in waiting)
         and all(w.peak_state_bytes <= 2 * t.peak_state_bytes for t, w in zip(beating, waiting, strict=True)),
         {
-            f"{runs[0].variant}, max s": {run.parameters["skew"]: float(run.delays_s.max()) for run in runs}
+            f"{runs[0].variant}, max s": {run.parameters["skew"]: _longest_s(run) for run in runs}
             for runs in (beating, waiting)
         },
     )
@@ -238,6 +238,11 @@ def _pairs(by_plan: dict[str, list[Run]]) -> list[tuple[Run, Run]]:
 
 def _over_skew(runs: list[Run], figure: str) -> dict[int, float]:
     return {run.parameters["skew"]: getattr(run, figure) for run in runs}
+
+
+def _longest_s(run: Run) -> float:
+    """Return the longest delay of a right result, NaN if there is none."""
+    return float(run.delays_s.max()) if run.delays_of else math.nan
 
 
 def _lull_s(values: Values) -> float:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator
 
+from oop_engine.system.knobs import knob
+
 __all__ = ["inflating"]
 
-_PIECE = 1 << 16
+_PIECE = knob(__name__, "_PIECE", 1 << 16)
 _WINDOWS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 
 

@@ -17,10 +17,12 @@ from oop_engine.connectors.servers.stream_log import StreamLog
 from oop_engine.connectors.source import Format, LiveSource, Position
 from oop_engine.core.errors import SetupError
 from oop_engine.system.addresses import Address
+from oop_engine.system.knobs import knob
 
 __all__ = ["JetStream"]
 
-_MOST, _WAIT_S, _FORGET_S = 1000, 0.5, 600.0
+_MOST = knob(__name__, "_MOST", 1000)
+_WAIT_S, _FORGET_S = 0.5, 600.0
 _RECONNECT_S, _RECONNECTS = 2.0, 60
 
 

@@ -17,11 +17,13 @@ from oop_engine.connectors.servers.group_commits import GroupCommits
 from oop_engine.connectors.servers.topic_log import TopicLog, offsets_of
 from oop_engine.connectors.source import BEGIN_AGAIN, Format, LiveSource, Position
 from oop_engine.core.errors import SetupError, TraceError, UsageError
+from oop_engine.system.knobs import knob
 from oop_engine.system.stopwatch import wall
 
 __all__ = ["Kafka"]
 
-_MOST, _WAIT_S, _TOGETHER_S = 1000, 0.1, 0.002
+_MOST = knob(__name__, "_MOST", 1000, least=2)
+_WAIT_S, _TOGETHER_S = 0.1, 0.002
 _LOOK_S = 10.0
 """Seconds between two looks at the id and the partitions of a topic."""
 _LOG = logging.getLogger("oop_engine")

@@ -15,10 +15,11 @@ from inspect import isgenerator
 from typing import Any
 
 from oop_engine.core.errors import UsageError
+from oop_engine.system.knobs import knob
 
 __all__ = ["ThreadReader"]
 
-_MOST = 1024
+_MOST = knob(__name__, "_MOST", 1024, least=2)
 """Items that wait; with more of them the thread waits."""
 _END_S = 1.5
 """Seconds for which a stop waits for a feed that blocks."""

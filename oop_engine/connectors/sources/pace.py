@@ -10,6 +10,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from oop_engine.system.knobs import knob
 from oop_engine.system.stopwatch import wall
 
 if TYPE_CHECKING:
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["Pace"]
 
 _LOG = logging.getLogger("oop_engine")
-_FIRST = 16
+_FIRST = knob(__name__, "_FIRST", 16)
 """Data after each of which the event loop runs, until the source has shown that it does not block."""
-_TURNS = 10
+_TURNS = knob(__name__, "_TURNS", 10)
 """Turns of the event loop in which a row that came alone is answered."""
 _SLICE_S, _BLOCK_S = 0.005, 0.05
 

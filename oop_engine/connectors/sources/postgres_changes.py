@@ -18,6 +18,7 @@ from oop_engine.connectors.servers.postgres_slot import slot_start
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.connectors.sources.pgoutput import Decoder, OtherTransactionError
 from oop_engine.core.errors import TraceError
+from oop_engine.system.knobs import knob
 from oop_engine.system.stopwatch import wall
 
 __all__ = ["PostgresChanges"]
@@ -29,9 +30,9 @@ _IN_USE = "55006"
 """The code of Postgres for a slot that another process reads."""
 _LOST = ("55000", "58P01")
 """Codes of a slot, and of a file of the log, that the server has given up."""
-_MOST = 1000
+_MOST = knob(__name__, "_MOST", 1000)
 """Rows that are handed on together."""
-_MESSAGES = 64
+_MESSAGES = knob(__name__, "_MESSAGES", 64)
 """Messages of the server after which the event loop runs."""
 _WAY_OUT = "give the address of a server that runs with wal_level=logical"
 _FORMS = (

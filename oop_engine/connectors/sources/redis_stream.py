@@ -13,10 +13,12 @@ from oop_engine.connectors.servers.redis_errors import failure_of_redis
 from oop_engine.connectors.source import BEGIN_AGAIN, Format, LiveSource, Position
 from oop_engine.core.errors import SetupError, TraceError, UsageError
 from oop_engine.system.addresses import Address
+from oop_engine.system.knobs import knob
 
 __all__ = ["RedisStream"]
 
-_MOST, _BLOCK_MS = 1000, 1000
+_MOST = knob(__name__, "_MOST", 1000)
+_BLOCK_MS = 1000
 
 
 class RedisStream(LiveSource):

@@ -16,9 +16,12 @@ from typing import IO, Any
 
 import pyarrow as pa
 
+from oop_engine.system.knobs import knob
+
 __all__ = ["BytesAt", "PackedBytes", "begins_with", "codec_of", "open_bytes"]
 
-_CHUNK, _BEHIND = 1 << 20, 1 << 10
+_CHUNK = knob(__name__, "_CHUNK", 1 << 20)
+_BEHIND = 1 << 10
 
 
 def _zstd(file: IO[bytes]) -> Any:

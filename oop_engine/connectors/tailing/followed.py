@@ -8,13 +8,15 @@ from zlib import crc32
 
 from oop_engine.connectors.tailing.bytes_at import BytesAt, PackedBytes, codec_of
 from oop_engine.connectors.tailing.generations import Generation
+from oop_engine.system.knobs import knob
 
 __all__ = ["LONGEST", "TOO_LONG", "CutError", "Followed", "is_copy", "is_short", "knows"]
 
 LONGEST = 1 << 22
 """Bytes of the longest line, with its line feed."""
 TOO_LONG = f"a line must be shorter than {LONGEST:,} bytes"
-_BLOCK, _SHOWN = 1 << 20, 1000
+_BLOCK = knob(__name__, "_BLOCK", 1 << 20, least=1 << 10)
+_SHOWN = 1000
 _SEEN, _HEAD = 64, 256
 _WEAK = 1 << 10
 """Bytes below which two files may begin alike by chance (a header of CSV, an empty file)."""

@@ -26,8 +26,8 @@ __all__ = ["BoundTable"]
 Bounds = NDArray[np.int64]
 _MANY = knob(__name__, "_MANY", 1024)  # groups
 _NOWHERE = -1
-_MOST_TIMERS = 3  # for each group, before they are set anew
-_MANY_ENDINGS = 16  # groups there may be for each that waits to be ended
+_MOST_TIMERS = knob(__name__, "_MOST_TIMERS", 3)  # for each group, before they are set anew
+_MANY_ENDINGS = knob(__name__, "_MANY_ENDINGS", 16)  # groups there may be for each that waits to be ended
 
 
 class BoundTable:

@@ -20,12 +20,11 @@ __all__ = ["IntegerTable", "layout"]
 Integers = NDArray[np.int64]
 
 _FREE = -1
-_LEAST = knob(__name__, "_LEAST", 64, power=True)  # places
-_CLOSE = 4  # places there may be for each key, where a place is a distance
+_LEAST = knob(__name__, "_LEAST", 64, least=2, power=True)  # places
+_CLOSE = knob(__name__, "_CLOSE", 4, least=2)  # places there may be for each key, where a place is a distance
 _FEW = knob(__name__, "_FEW", 1 << 11)  # so few places may be as empty as they like
-_CHUNK = knob(
-    __name__, "_CHUNK", 256
-)  # new rows at a time while the table is small; later as many as it has keys
+_CHUNK = knob(__name__, "_CHUNK", 256)
+"""New rows at a time while the table is small; later as many as it has keys."""
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio
 
 

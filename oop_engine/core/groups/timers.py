@@ -16,11 +16,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.system.knobs import knob
+
 __all__ = ["Timers"]
 
 Integers = NDArray[np.int64]
 _NONE = 2**63 - 1
-_AT_ONCE = 64  # timers that are set anew
+_AT_ONCE = knob(__name__, "_AT_ONCE", 64)  # timers that are set anew
 _NOTHING = np.empty(0, np.int64)
 
 

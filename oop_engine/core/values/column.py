@@ -21,10 +21,11 @@ from oop_engine.core.values.array_likes import as_arrow, objects
 from oop_engine.core.values.arrays import converted
 from oop_engine.core.values.kinds import converts, plain_type, way_out
 from oop_engine.core.values.python_values import of_values
+from oop_engine.system.knobs import knob
 
 __all__ = ["column", "misfit"]
 
-_FEW = 1024  # values: so many are packed in less time than Arrow takes for them
+_FEW = knob(__name__, "_FEW", 1024)  # values: so many are packed in less time than Arrow takes for them
 _SHOWN = 80
 
 

@@ -36,12 +36,13 @@ from oop_engine.runners.feeds.bad_rows import Refuse, refuse
 from oop_engine.runners.feeds.in_turn import InTurn
 from oop_engine.runners.feeds.rows import BadRowError, RowReader, is_row
 from oop_engine.runners.feeds.tables import columns_in, fields_of_array, is_column, part, value_at
+from oop_engine.system.knobs import knob
 from oop_engine.traces.punctuation_records import is_punctuation, punctuation_of_body
 from oop_engine.traces.trace import Trace
 
 __all__ = ["MESSAGES", "RING", "Intake", "is_value", "is_whole"]
 
-RING = 1024
+RING = knob(__name__, "RING", 1024)
 """The most rows that wait: a page of so many costs a third of a microsecond a row, and some milliseconds at most."""
 
 MESSAGES = Page, Linear, GroupWise, Joint, Watermark

@@ -44,12 +44,13 @@ from oop_engine.operators.slicing.store import OnTime, Store
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 from oop_engine.operators.values.columns import Integers, begins_of
 from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, SliceView
+from oop_engine.system.knobs import knob
 
 __all__ = ["OrderedStore"]
 
-_FEW = 1024
+_FEW = knob(__name__, "_FEW", 1024)
 """So few slices are all taken out by each bound."""
-_SHARE = 4
+_SHARE = knob(__name__, "_SHARE", 4)
 """All are taken out where a bound touches a group for every so many slices."""
 _NO_SLOTS = np.empty(0, np.int64)
 

@@ -14,11 +14,12 @@ import numpy as np
 from oop_engine.core.groups.timers import Timers
 from oop_engine.core.punctuation import FOREVER
 from oop_engine.operators.values.columns import Integers, begins_of, by_slot, filled_up
+from oop_engine.system.knobs import knob
 
 __all__ = ["Bounds", "Wakes", "last_bounds"]
 
-_MOST = 3  # entries of a queue for each group, before it is made anew
-_FEW = 64
+_MOST = knob(__name__, "_MOST", 3)  # entries of a queue for each group, before it is made anew
+_FEW = knob(__name__, "_FEW", 64)
 
 
 def last_bounds(slots: Integers, below: Integers) -> tuple[Integers, Integers]:

@@ -48,7 +48,11 @@ _CELLS = knob(
 _LONG = knob(
     __name__, "_LONG", 4096
 )  # panes of a window; with more the front alone would take more than all there is
-_KERNEL, _ROW, _LINE, _CELL, _STEP = 20_000, 10_000, 80, 1, 40
+_KERNEL = knob(__name__, "_KERNEL", 20_000)
+_ROW = knob(__name__, "_ROW", 10_000)
+_LINE = knob(__name__, "_LINE", 80)
+_CELL = 1
+_STEP = knob(__name__, "_STEP", 40)
 """Nanoseconds: of a sweep; of a row where Python goes from one to the next, and where a kernel does; of each of its
 cells; of a window of one group by itself.  So fewer than seven groups are not swept over."""
 _COUNT = np.dtype(

@@ -18,11 +18,14 @@ from oop_engine.core.punctuation import FOREVER
 from oop_engine.operators.slicing.panes.shared_slices import Slicing
 from oop_engine.operators.slicing.partials import NO_WINDOW
 from oop_engine.operators.values.columns import Integers
+from oop_engine.system.knobs import knob
 
 __all__ = ["SleepingGroups"]
 
-_DEFINITIONS = 32  # of more it takes too long to know when the next window of a group ends
-_TUPLES = 1 << 16  # since the last bound, after which a pass over all groups costs little
+_DEFINITIONS = knob(__name__, "_DEFINITIONS", 32)
+"""Of more it takes too long to know when the next window of a group ends."""
+_TUPLES = knob(__name__, "_TUPLES", 1 << 16)
+"""Since the last bound, after which a pass over all groups costs little."""
 
 
 class SleepingGroups:

@@ -19,12 +19,12 @@ from oop_engine.operators.slicing.store import bounds_of
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers
+from oop_engine.system.knobs import knob
 
 __all__ = ["Finals"]
 
-_FEWER = (
-    4  # versions in the table for each group that a bound is of: with more, windows of these groups are read
-)
+_FEWER = knob(__name__, "_FEWER", 4)
+"""Versions in the table for each group that a bound is of: with more, windows of these groups are read."""
 
 
 class Finals(Reviewing):

@@ -17,6 +17,7 @@ from oop_engine.core.values.arrow_data import no_rows
 from oop_engine.operators.slicing.revised.extents import Extents
 from oop_engine.operators.slicing.revised.version_runs import Front, Versioned, VersionRun, hashes_of
 from oop_engine.operators.values.columns import Integers
+from oop_engine.system.knobs import knob
 
 __all__ = [
     "LastVersions",
@@ -29,7 +30,7 @@ __all__ = [
 
 Mask = NDArray[np.bool_]
 _COLUMNS = 7
-_FEW = 64  # versions that may be marked as dropped, however few there are
+_FEW = knob(__name__, "_FEW", 64)  # versions that may be marked as dropped, however few there are
 
 
 class VersionTable:

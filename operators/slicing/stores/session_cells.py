@@ -197,9 +197,10 @@ class SessionCells:
 
     def shrink(self, bound: int) -> None:
         """Give back cells to which no tuple comes any more: their runs go on in the next ones."""
-        steps, counts, low = np.empty((3, self._groups), np.int64), self._cells.counts, None
+        steps, counts, low = None, self._cells.counts, None
         while self.lags(bound) and counts[LOW] != low:
             low = int(counts[LOW])
+            steps = np.empty((3, self._groups), np.int64) if steps is None else steps
             found = roll(self._cells, self._gap, self._ring, self._groups, steps)
             try:
                 self.states.folded(steps[:, :found])

@@ -20,12 +20,13 @@ from oop_engine.core.schema import Schema
 from oop_engine.core.sizes import value_bytes
 from oop_engine.operators.values.columns import Integers, spread
 from oop_engine.operators.windows import Extents
+from oop_engine.system.knobs import knob
 
 __all__ = ["Tail", "Tuples"]
 
 _SLOT = 4  # bytes
-_NEW = 8  # tuples in the index for each one that came since it was made
-_FEW = 1024  # tuples that may have come since, however few are in the index
+_NEW = knob(__name__, "_NEW", 8)  # tuples in the index for each one that came since it was made
+_FEW = knob(__name__, "_FEW", 1024)  # tuples that may have come since, however few are in the index
 
 
 class Tuples(NamedTuple):

@@ -41,13 +41,13 @@ from oop_engine.system.knobs import knob
 __all__ = ["WindowStore"]
 
 _NONE = np.empty(0, np.int64)
-_APART = 16  # groups for each one whose windows are closed: with more, the others are not looked at
+_APART = knob(__name__, "_APART", 16)
+"""Groups for each one whose windows are closed: with more, the others are not looked at."""
 _MORE = knob(__name__, "_MORE", 8)  # room grows by an eighth: every pane has room for every group
 _FLOOR = knob(__name__, "_FLOOR", 1 << 23)  # bytes: a rectangle so small may be as empty as it likes
 _SPARSE = knob(__name__, "_SPARSE", 16)  # cells of the rectangle for each one in use: then groups are sparse
-_FEW = knob(
-    __name__, "_FEW", 500
-)  # cells; fewer are sooner looked for group by group, unless all is added up
+_FEW = knob(__name__, "_FEW", 500)
+"""Cells; fewer are sooner looked for group by group, unless all is added up."""
 _MANY = knob(__name__, "_MANY", 1000)  # tuples; fewer that do not fit tell nothing
 
 

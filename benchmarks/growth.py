@@ -1,0 +1,193 @@
+"""Growth: the cost of one small message while many groups are asleep, for each operator.
+
+    python -m benchmarks.growth [KEYS...]
+
+Each operator gets a tuple of each of 1 k, 10 k, 100 k and 1 M keys, and nothing that ends them.  Then come a page of
+one row, a linear bound that closes nothing, and punctuation of one key, over and over.  Printed is for each the work of
+one of them: CPU microseconds, calls in Python, and the bytes of all arrays that are made for it, which tell of a walk
+over all groups in columns.  Groups that are asleep should cost nothing: the same at any number of keys.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import tracemalloc
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from oop_engine import GroupWise, Linear, Message, Operator, Page, Schema
+from oop_engine.core.punctuation import NEVER
+from oop_engine.operators import (
+    AsOf,
+    Band,
+    BoundedDisorder,
+    Count,
+    Distinct,
+    Emit,
+    Global,
+    Landmark,
+    Last,
+    Latest,
+    Max,
+    Median,
+    Meld,
+    OAJoin,
+    PartitionedTupleBased,
+    PerGroup,
+    Punctuate,
+    Session,
+    Sliding,
+    Sum,
+    Tumbling,
+    WindowAggregate,
+)
+from oop_engine.runners.dispatch import handle
+from oop_engine.system import stopwatch
+
+__all__ = ["CASES", "MESSAGES", "Work", "work"]
+
+SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64(), "v": pa.int64()}, "ts", "ms")
+FAR = 1_000_000_000  # ms: no window, band or session ends before
+AT = 1000  # when the tuples of all keys are
+TIMES, WARM = 20, 5
+ASKED = {"n": Count(), "sum": Sum("v"), "most": Max("v")}
+
+
+def _windows(windows: Any, asked: Any = None, **more: Any) -> Callable[[], Operator]:
+    return lambda: WindowAggregate(windows, asked or ASKED, by=("k",), **more).opened(SCHEMA)
+
+
+def _join(band: Any, **more: Any) -> Callable[[], Operator]:
+    return lambda: OAJoin([("k", "k")], band, **more).opened(SCHEMA, SCHEMA)
+
+
+CASES: dict[str, Callable[[], Operator]] = {
+    "tumbling": _windows(Tumbling(FAR)),
+    "sliding": _windows(Sliding(FAR, FAR // 4)),
+    "sliding, WID": _windows(Sliding(FAR, FAR // 4), strategy="windows"),
+    "sliding, adaptive": _windows(Sliding(FAR, FAR // 4), strategy="adaptive"),
+    "definitions that share slices": _windows({"a": Tumbling(FAR), "b": Tumbling(2 * FAR)}),
+    "session": _windows(Session(FAR)),
+    "global": _windows(Global()),
+    "landmark": _windows(Landmark(FAR)),
+    "last rows of a group": _windows(PartitionedTupleBased(4, 1)),
+    "median": _windows(Tumbling(FAR), {"m": Median("v")}),
+    "last": _windows(Tumbling(FAR), {"last": Last("v")}),
+    "versions": _windows(Tumbling(FAR), emit=Emit()),
+    "distinct": lambda: Distinct(by=("k",)).opened(SCHEMA),
+    "latest": lambda: Latest(by=("k",), where=pc.field("v") >= 0).opened(SCHEMA),
+    "join": _join(Band(FAR, FAR)),
+    "left join": _join(Band(FAR, FAR), kind="left"),
+    "as-of join": _join(AsOf()),
+    "union": lambda: Meld(2).opened(SCHEMA, SCHEMA),
+    "policy of each group": lambda: Punctuate(
+        PerGroup(BoundedDisorder(FAR), by=("k",), linear=BoundedDisorder(FAR))
+    ).opened(SCHEMA),
+}
+"""Operators, fresh, by name."""
+
+
+def _row(number: int) -> Message:
+    return _page(np.array([number % 7]), AT + 1 + number)
+
+
+def _linear(number: int) -> Message:
+    return Linear(number - TIMES)
+
+
+def _one_key(number: int) -> Message:
+    keys = pa.RecordBatch.from_arrays([pa.array([3])], names=["k"])
+    return GroupWise(keys, np.array([1 + number]))
+
+
+MESSAGES: dict[str, Callable[[int], Message]] = {
+    "page of a row": _row,
+    "linear bound": _linear,
+    "bound of a key": _one_key,
+}
+"""The messages whose cost is asked for, by what they are; each grows with its number."""
+
+
+class Work(NamedTuple):
+    """Of one message: CPU microseconds, calls in Python, bytes of what was made for it at one time."""
+
+    us: float
+    calls: int
+    made: int
+
+
+def _page(keys: Any, at: int) -> Page:
+    return Page.of(SCHEMA, {"ts": np.full(keys.size, at), "k": keys, "v": np.arange(keys.size)})
+
+
+def work(name: str, message: str, keys: int) -> Work:
+    """Return the work of one message while so many keys are asleep: the least of some times."""
+    operator = CASES[name]()
+    for begin in range(0, keys, 8192):
+        _given(operator, _page(np.arange(begin, min(begin + 8192, keys)), AT))
+    numbers = iter(range(10_000))
+    make = MESSAGES[message]
+    for _ in range(WARM):
+        _given(operator, make(next(numbers)))
+    some = [make(next(numbers)) for _ in range(3 * TIMES)]
+    gc.collect()
+    us = min(_us(operator, one) for one in some[:TIMES])
+    calls = min(_calls(operator, one) for one in some[TIMES : 2 * TIMES])
+    return Work(us, calls, min(_made(operator, one) for one in some[2 * TIMES :]))
+
+
+def _given(operator: Operator, message: Message) -> None:
+    deque(handle(operator, 0, message, NEVER), maxlen=0)
+
+
+def _us(operator: Operator, message: Message) -> float:
+    start = stopwatch.cpu()
+    _given(operator, message)
+    return (stopwatch.cpu() - start) * 1e6
+
+
+def _calls(operator: Operator, message: Message) -> int:
+    count = 0
+
+    def counted(_frame: Any, event: str, _arg: Any) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(counted)
+    try:
+        _given(operator, message)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def _made(operator: Operator, message: Message) -> int:
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        _given(operator, message)
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+
+
+def main(sizes: Iterable[int]) -> None:
+    """Print a table: a line for each operator and message, the work at each number of keys."""
+    sizes = list(sizes)
+    print("operator, message".ljust(52), *(f"{keys:>10,} keys: us, calls, bytes" for keys in sizes))
+    for name in CASES:
+        for message in MESSAGES:
+            found = [work(name, message, keys) for keys in sizes]
+            cells = [f"{one.us:>12.0f} {one.calls:>7} {one.made:>11,}" for one in found]
+            print(f"{name}, {message}".ljust(52), *cells, flush=True)
+
+
+if __name__ == "__main__":
+    main([int(keys) for keys in sys.argv[1:]] or [1000, 10_000, 100_000, 1_000_000])

@@ -1,0 +1,37 @@
+"""Groups that are asleep cost a small message nothing: no call in Python, no array, at 16 times as many keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.growth import CASES, MESSAGES, work
+
+FEW, MANY = 1000, 16_000
+ROOM = (
+    1 << 16
+)  # bytes of pages and rows that are copied up to some size; a walk over all keys takes 8 bytes of each
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+@pytest.mark.parametrize("name", CASES)
+def test_a_small_message_costs_the_same_at_any_number_of_keys(name: str, message: str) -> None:
+    few, many = work(name, message, FEW), work(name, message, MANY)
+    assert many.calls <= 2 * few.calls, (few, many)
+    assert many.made <= 2 * few.made + ROOM, (few, many)
+
+
+def test_a_walk_over_all_keys_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    from oop_engine.operators.slicing.closing import Closing
+
+    add = Closing.add
+
+    def walking(self: Closing, *given: Any) -> None:
+        add(self, *given)
+        np.arange(self._groups.size)
+
+    monkeypatch.setattr(Closing, "add", walking)
+    few, many = work("tumbling", "page of a row", FEW), work("tumbling", "page of a row", MANY)
+    assert many.made > 2 * few.made + ROOM
