@@ -52,7 +52,8 @@ class Outlets:
         self.refused = DeadLetters(clock, kept=dead_letters is not None)
         for name, sink in self._sinks.items():
             sink.link = ServerLink(_words(name))
-            sink.refused = self.refused.of(name, "sink") if name != DEAD else None
+            letters = self.refused if name != DEAD else DeadLetters(clock, kept=False)  # none about a letter
+            sink.refused = letters.of(name or "dead letters", "sink")
         self.epoch, self.stop, self._held = 0, asyncio.Event(), held
 
     @property

@@ -10,7 +10,7 @@ import socket
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from oop_engine.connectors import link
 from oop_engine.connectors.library import library
@@ -32,6 +32,8 @@ from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 
 __all__ = ["PostgresTable"]
+
+T = TypeVar("T")
 
 _AT_START = "give the address of a server that runs, and a table with these columns"
 _LATER = "fix that, and restart the service: it restores its checkpoint"
@@ -94,9 +96,9 @@ class PostgresTable(LiveSink):
         """Write the rows of an epoch beside the table."""
         if epoch not in self._pages:
             return None
-        await self._reached(partial(self._stage, epoch, self._pages[epoch]))
+        staged = await self._reached(partial(self._stage, epoch, self._pages[epoch]))
         del self._pages[epoch]
-        return [self._run, epoch]
+        return [self._run, epoch] if staged else None
 
     async def commit(self, prepared: Prepared) -> None:
         """Move the rows of an epoch into the table, unless that was done."""
@@ -118,21 +120,28 @@ class PostgresTable(LiveSink):
         forgotten = "delete from {staged} where oop_run = %s and oop_epoch <> all(%s)"
         await self._do(forgotten, [self._run, [*kept]])
 
-    async def _stage(self, epoch: int, pages: list[Page]) -> None:
-        """Write rows beside the table; those that do not fit, also after a look at its types, are left out."""
+    async def _stage(self, epoch: int, pages: list[Page]) -> int:
+        """Write rows beside the table, and return how many.
+
+        Those that do not fit, also after a look at its types, are left out.
+        """
         try:
+            rows = await self._rows(epoch, pages)
             async with self._connection.transaction():
                 await self._do(DELETION, [self._run, epoch])
-                await self._copy(await self._rows(epoch, pages))
+                await self._copy(rows)
         except Exception as error:
             if not is_of_a_row(error):
                 raise
             self._kinds = await make_beside(self._connection, self._statements, self._table, self._names)
+            rows = await self._rows(epoch, pages)  # by the types of now
             async with self._connection.transaction():
                 await self._do(DELETION, [self._run, epoch])
-                refused = await self._fitting(await self._rows(epoch, pages), self._copy, error)
+                refused = await self._fitting(rows, self._copy, error)
             for row, reason in refused:
                 self._bury(reason, dict(zip(self._read, row, strict=False)))
+            return len(rows) - len(refused)
+        return len(rows)
 
     async def _rows(self, epoch: int, pages: list[Page]) -> list[list[Any]]:
         rows = list[list[Any]]()
@@ -224,20 +233,20 @@ class PostgresTable(LiveSink):
             await found.execute(_ALIVE)
         return found
 
-    async def _reached(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Do some work, which can be repeated, on a new connection if the last one broke."""
+    async def _reached(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Return the result of some work, which can be repeated, on a new connection if the last one broke."""
         psycopg = library("psycopg", "postgres", "PostgresTable")
         try:
             if self._connection.closed:
                 self._connection = await self._connected()
-            await self._answered(work())
+            return await self._answered(work())
         except psycopg.Error as error:
             raise self._failure(error, _LATER) from self._address.cause(error)
 
     def _failure(self, error: Exception, way_out: str) -> Exception:
         return failure_of_postgres(self._place, self._address, error, way_out)
 
-    async def _answered(self, work: Awaitable[None]) -> None:
+    async def _answered(self, work: Awaitable[T]) -> T:
         """Wait for some work, which may take its time, as long as the server lets others in."""
         doing = asyncio.ensure_future(work)
         try:
@@ -247,7 +256,7 @@ class PostgresTable(LiveSink):
             if not doing.done():
                 _cut(self._connection)
                 await asyncio.gather(doing, return_exceptions=True)
-        await doing
+        return await doing
 
     async def _look(self) -> None:
         """Raise an error of psycopg unless the server lets others in, or has just no room for one more."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from decimal import Decimal
 from itertools import count
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import Gathered, Graph, LiveSink, Page, PostgresTable, Schema, SetupError, serve
+from oop_engine import Gathered, Graph, LiveSink, Page, PostgresTable, Replayed, Schema, SetupError, serve
 from oop_engine.connectors import link
 from oop_engine.connectors.link import NotReadyError, UnreachableError
 from oop_engine.connectors.sinks.fitting import refused_rows
@@ -48,7 +48,7 @@ async def written(
         for epoch, columns in enumerate(epochs, start):
             await sink.write(epoch, Page.of(schema, columns))
             prepared = await sink.prepare(epoch)
-            for _ in range(2):
+            for _ in range(2 if prepared else 0):
                 await sink.commit(prepared)
     finally:
         await sink.close()
@@ -240,6 +240,7 @@ REFUSALS: dict[str, tuple[str, dict[str, Any], str, list[int]]] = {
                  "violates unique", [2]),
     "many": ("ts int check (ts % 3 <> 0), k text", {"ts": [*range(1, 41)], "k": ["a"] * 40}, "violates check",
              [*range(3, 41, 3)]),
+    "unwritten": ("ts bigint, k text", {"ts": [2], "k": ["b\0"]}, "NUL", [2]),
     "alone": ("ts int check (ts <> 2), k text", {"ts": [2], "k": ["a"]}, "violates check", [2]),
 }  # fmt: skip
 
@@ -336,6 +337,24 @@ def test_dead_letters_of_a_sink_are_counted_and_kept(dsn: str, tmp_path: Any) ->
     assert sorted(json.loads(row["record"])["ts"] for row in letters.rows) == [2, 3]
     assert {(row["source"], row["coding"]) for row in letters.rows} == {("sink out", "json")}
     assert do(dsn, "select ts from letters") == [(1,)]
+
+
+def test_a_dead_letter_that_its_own_sink_refuses_is_logged(
+    dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    do(dsn, "create table out_of_bytes (ts int, k text)")
+    do(dsn, "create table dead (at timestamptz, source text, position text, reason text, record text, coding text, "
+            "rows bigint)")  # fmt: skip
+    rows = [b'{"ts": 1, "k": "a"}\n', b'{"ts": "x\0"}\n', b'{"ts": "y"}\n']
+
+    async def feed(start: int) -> AsyncIterator[bytes]:
+        for line in rows[start:]:
+            yield line
+
+    sinks = PostgresTable(dsn, "out_of_bytes"), PostgresTable(dsn, "dead")
+    run_async(serve(graph(), {"in": Replayed(feed, "jsonl")}, {"out": sinks[0]}, dead_letters=sinks[1]))
+    assert do(dsn, "select record from dead") == [('{"ts": "y"}',)]
+    assert any(line.startswith("sink 'dead letters': PostgreSQL text fields") for line in caplog.messages)
 
 
 def test_texts_in_a_database_of_another_encoding(dsn: str) -> None:
