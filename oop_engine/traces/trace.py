@@ -190,9 +190,14 @@ def open_trace(
         [] if schema is None else [*schema.names, *(n for n in [arrival] if n and n not in schema.names)]
     )
     columns = [name for name in columns if name not in of_folders]
-    reader: Reader = (
-        CsvReader(path, times, csv=csv, wanted=columns) if name == "csv" else made_from(path, times)
-    )
+    reader: Reader
+    if name == "csv":
+        reader = CsvReader(path, times, csv=csv, wanted=columns)
+    elif made_from is JsonReader:
+        typed = schema is not None and (arrival is None or arrival in schema.names) and not of_folders
+        reader = JsonReader(path, times, typed=typed)
+    else:
+        reader = made_from(path, times)
     constants = _of_folders(path, reader, of_folders, types or {}, schema)
     if types:
         reader.fields = _typed(path, reader, types)

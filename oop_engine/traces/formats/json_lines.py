@@ -25,6 +25,7 @@ from oop_engine.system.knobs import knob
 from oop_engine.traces.compressed import opened
 from oop_engine.traces.format import LINE, REFUSED, Marks, Record, readable, require_textual
 from oop_engine.traces.formats.encodings import refuse_wide
+from oop_engine.traces.formats.json_names import named
 from oop_engine.traces.formats.json_rows import OtherKey, guessed, object_of, rows_of
 from oop_engine.traces.punctuation_records import is_punctuation, punctuation_of_json
 
@@ -42,13 +43,14 @@ class JsonReader:
     """Blocks of 1 MB, to the end of a line, which may have 4 MB.
 
     Columns may be missing from some lines; those in ``fields`` are the ones of the first
-    block, without nested ones.  ``other`` is called with keys of lines that are not read, and how many lines have them.
+    block, without nested ones.  ``typed``: their types are not asked for, so none is guessed where that costs time.
+    ``other`` is called with keys of lines that are not read, and how many lines have them.
     """
 
     guessed: ClassVar[bool] = True
     sparse: ClassVar[bool] = True
 
-    def __init__(self, path: Path, times: tuple[str, ...] = ()) -> None:
+    def __init__(self, path: Path, times: tuple[str, ...] = (), *, typed: bool = False) -> None:
         self._path = path
         self.marks = Marks()
         self.other: OtherKey | None = None
@@ -57,7 +59,10 @@ class JsonReader:
             got = head.lstrip()[:20]
             msg = f"{path}: must have a JSON object a line; it begins with {got!r}: is it JSON lines?"
             raise TraceError(msg)
-        self.fields, self.crowded, self.notes = guessed(head, times)
+        fields = named(head) if typed else None
+        self.fields, self.crowded, self.notes = (
+            guessed(head, times) if fields is None else (fields, False, [])
+        )
 
     def read(self, columns: pa.Schema, page_rows: int) -> Iterator[Record]:
         """Yield the rows of each block and the punctuation between them; values that do not fit their type as text."""

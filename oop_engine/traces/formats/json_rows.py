@@ -24,7 +24,17 @@ from oop_engine.traces.formats.guessing import Spoiler, guess, guess_time, guess
 from oop_engine.traces.formats.json_keys import keys_of
 from oop_engine.traces.formats.repeated_keys import of_pairs, twice
 
-__all__ = ["DEEPEST", "MOST_KEYS", "OtherKey", "guessed", "line_by_line", "nested", "object_of", "rows_of"]
+__all__ = [
+    "DEEPEST",
+    "MOST_KEYS",
+    "OtherKey",
+    "guessed",
+    "line_by_line",
+    "nested",
+    "object_of",
+    "plain_rows",
+    "rows_of",
+]
 
 DEEPEST = 64
 """Lists and objects within each other, at most: readers of JSON call themselves, and the stack has an end."""
@@ -155,7 +165,7 @@ def object_of(line: bytes) -> dict[str, Any] | str:
 
 
 def _at_once(lines: bytes, columns: pa.Schema, other: OtherKey | None) -> pa.Table | None:
-    rows = _plain_rows(lines.strip(_SPACE))
+    rows = plain_rows(lines.strip(_SPACE))
     if rows is None:
         return None
     as_read = pa.schema([(f.name, f.type if _is_json(f.type) else pa.string()) for f in columns])
@@ -197,7 +207,7 @@ def _rounded(lines: bytes, table: pa.Table) -> bool:
     return False
 
 
-def _plain_rows(text: bytes) -> int | None:
+def plain_rows(text: bytes) -> int | None:
     """Return the number of lines if each is one object as far as brackets tell, and Arrow may see it; else None.
 
     A line begins with ``{`` and ends with ``}``, and in it nothing but ``,``, ``]`` or ``}`` follows on a ``}``:
