@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from oop_engine.connectors.library import library
 from oop_engine.core.groups.in_python import as_json, values_of
+from oop_engine.core.values.rfc3339 import moment_texts
 
 __all__ = ["Inexact", "cells_of", "register_cells"]
 
@@ -85,10 +87,13 @@ def _moments(column: pa.Array) -> Iterator[str | None]:
     zone = "Z" if pa.types.is_timestamp(kind) and kind.tz else ""
     per_day = _PER_SECOND[kind.unit] * _DAY_S if pa.types.is_timestamp(kind) else 1
     per_day = per_day if kind != pa.date64() else _DAY_S * 1000
-    plain = column.cast(pa.timestamp(kind.unit)) if zone else column
-    for text, value in zip(plain.cast(pa.string()).to_pylist(), _integers(column), strict=True):
-        if value is None or _FIRST_DAY <= value // per_day <= _LAST_DAY:
-            yield text if text is None else text + zone
+    values = _integers(column)
+    near = [value is not None and _FIRST_DAY < value // per_day < _LAST_DAY for value in values]
+    shown = pc.if_else(pa.array(near, pa.bool_()), column, pa.scalar(None, kind))
+    texts = moment_texts(shown) if zone else shown.cast(pa.string())
+    for text, value in zip(texts.to_pylist(), values, strict=True):
+        if text is not None or value is None:
+            yield text
         else:
             yield _far(*divmod(value, per_day), per_day // _DAY_S if per_day > 1 else 0, zone)
 

@@ -192,6 +192,18 @@ def test_moments_are_in_the_table_exactly(dsn: str, kind: pa.DataType) -> None:
     assert do(dsn + forms, "select many::text[] from moments order by ts")[0] == (wanted,)
 
 
+def test_moments_of_a_zone(dsn: str) -> None:
+    """Their clock time where the column has no zone, the instant elsewhere, also of offsets with seconds."""
+    do(dsn, "create table zoned (ts bigint, v timestamp, w timestamptz)")
+    kind = pa.timestamp("s", "Europe/Amsterdam")
+    times = pa.array([1_700_000_000, -2_524_521_600, 2**40], pa.int64()).cast(kind)
+    schema = Schema({"ts": pa.int64(), "v": kind, "w": kind}, "ts", "s")
+    assert write(PostgresTable(dsn, "zoned"), schema, {"ts": [1, 2, 3], "v": times, "w": times}) == []
+    found = do(dsn, "select v::text, extract(epoch from w)::bigint from zoned order by ts")
+    assert found[0] == ("2023-11-14 23:13:20", 1_700_000_000)
+    assert [instant for _, instant in found] == [1_700_000_000, -2_524_521_600, 2**40]
+
+
 def test_nanoseconds_are_refused_where_the_server_would_round_them(dsn: str) -> None:
     kind = pa.timestamp("ns")
     schema = Schema({"ts": pa.int64(), "v": kind, "d": pa.duration("ns"), "k": kind}, "ts", "s")
