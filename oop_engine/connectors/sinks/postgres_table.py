@@ -30,6 +30,7 @@ from oop_engine.connectors.sinks.postgres_statements import DELETION, TableState
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
+from oop_engine.system.knobs import knob
 
 __all__ = ["PostgresTable"]
 
@@ -44,7 +45,7 @@ _MARK = (
     "on conflict (run, place) do update set epoch = excluded.epoch where {epochs}.epoch < excluded.epoch"
 )
 _STAGED = "from {staged} where oop_run = %s and oop_epoch = %s"
-_TOGETHER = 1000
+_TOGETHER = knob(__name__, "_TOGETHER", 1000)
 """Rows after which the event loop runs."""
 _COLUMN = re.compile(r" column ([^:]+)")
 
