@@ -25,16 +25,8 @@ from oop_engine.traces.formats.json_keys import keys_of
 from oop_engine.traces.formats.repeated_keys import of_pairs, twice
 
 __all__ = [
-    "DEEPEST",
-    "MOST_KEYS",
-    "OtherKey",
-    "guessed",
-    "line_by_line",
-    "nested",
-    "object_of",
-    "plain_rows",
-    "rows_of",
-]
+    "DEEPEST", "MOST_KEYS", "OtherKey", "guessed", "line_by_line", "nested", "object_of", "plain_rows", "rows_of",
+]  # fmt: skip
 
 DEEPEST = 64
 """Lists and objects within each other, at most: readers of JSON call themselves, and the stack has an end."""
@@ -178,8 +170,7 @@ def _at_once(lines: bytes, columns: pa.Schema, other: OtherKey | None) -> pa.Tab
 
 
 def _keys_one_by_one(lines: bytes) -> Iterator[tuple[str, int]]:
-    found = map(object_of, _lines(lines))
-    return ((name, 1) for row in found if isinstance(row, dict) for name in row)
+    return ((name, 1) for row in map(object_of, _lines(lines)) if isinstance(row, dict) for name in row)
 
 
 def _by_arrow(lines: bytes, as_read: pa.Schema, rows: int, others: str) -> pa.Table | None:
