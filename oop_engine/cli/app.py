@@ -30,6 +30,7 @@ COMMANDS = {
     "dead-letters": "List the dead letters in DIR, show them, or feed them again.",
     "explain": "Show each plan of a scenario: its graph, when it emits, its state, and which tuples are late.",
     "generate": "Write a disordered trace, in the format of the suffix of OUT.",
+    "new": "Write a file to begin with: a part of your own, and its test.",
     "pipeline": "Make raw events ready to run, on Spark, and run a graph on them.",
     "profile": "Measure the disorder of a trace, and print the cost of each policy of punctuation.",
     "replay": "Run one plan of a scenario and show its results, and the work and state of each operator.",
@@ -41,7 +42,7 @@ COMMANDS = {
 }
 """The first sentence of each command, so that help need not load them."""
 
-_HOMES = {"why": "checkpoints", "dead-letters": "checkpoints"}
+_HOMES = {"why": "checkpoints", "dead-letters": "checkpoints", "new": "templates.new"}
 """The file of a command, where it has not its name."""
 
 _EXIT_CODES = (

@@ -1,0 +1,1 @@
+"""Files to begin with, for parts of one's own."""
