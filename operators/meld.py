@@ -77,6 +77,11 @@ class Meld(Operator):
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (column,) * len(inputs)
 
+    def reads(
+        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+    ) -> tuple[frozenset[str], ...]:
+        return behind * len(inputs)
+
     def open(self) -> None:
         self._progress = Progress(len(self.inputs))
 

@@ -168,6 +168,11 @@ class OAJoin(Operator):
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return self.terms.lineage(column, *inputs)
 
+    def reads(
+        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+    ) -> tuple[frozenset[str], ...]:
+        return self.terms.reads(behind[0], *inputs)
+
     def wants(self, inputs: tuple[Schema, ...], behind: Wants) -> tuple[Wants, ...]:
         groups = [frozenset(key[port] for key in self.terms.keys) for port in range(2)]
         watermarks = behind.watermarks or self.speculative

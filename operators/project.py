@@ -39,7 +39,7 @@ from oop_engine import (
 )
 from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.saved import Saved
-from oop_engine.operators.values.expressions import Expression, evaluate, text_of, types_of
+from oop_engine.operators.values.expressions import Expression, columns_of, evaluate, text_of, types_of
 
 __all__ = ["Project"]
 
@@ -110,6 +110,11 @@ class Project(Operator):
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         source = self._columns(inputs[0])[column]
         return (source if isinstance(source, str) else None,)
+
+    def reads(
+        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+    ) -> tuple[frozenset[str], ...]:
+        return (columns_of(self.columns.values(), inputs[0]),)
 
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
         return self.columns[self._progressing(inputs[0])] == inputs[0].progressing

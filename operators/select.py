@@ -20,6 +20,7 @@ from oop_engine import Emission, Operator, Page, Schema
 from oop_engine.core.arguments import checked_arguments
 from oop_engine.operators.values.expressions import (
     Expression,
+    columns_of,
     evaluate,
     filled,
     mask_of,
@@ -61,6 +62,11 @@ class Select(Operator):
 
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (column,) * len(inputs)
+
+    def reads(
+        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+    ) -> tuple[frozenset[str], ...]:
+        return (behind[0] | columns_of([self.predicate], inputs[0]),)
 
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
         return True

@@ -23,7 +23,14 @@ from numpy.typing import NDArray
 from oop_engine import Emission, GraphError, Operator, Page, Punctuation, Schema
 from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.saved import Saved
-from oop_engine.operators.values.expressions import Expression, evaluate, mask_of, require_boolean, text_of
+from oop_engine.operators.values.expressions import (
+    Expression,
+    columns_of,
+    evaluate,
+    mask_of,
+    require_boolean,
+    text_of,
+)
 
 __all__ = ["Goes", "Split"]
 
@@ -66,6 +73,11 @@ class Split(Operator):
 
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (column,) * len(inputs)
+
+    def reads(
+        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+    ) -> tuple[frozenset[str], ...]:
+        return (frozenset().union(columns_of(self.predicates.values(), inputs[0]), *behind),)
 
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
         return True

@@ -253,6 +253,14 @@ class WindowAggregate(Operator):
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (column if column in self.by else None, *(None for _ in inputs[1:]))
 
+    def reads(
+        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+    ) -> tuple[frozenset[str], ...]:
+        grids = all(isinstance(one.bound(inputs[0]), Extents) for one in self.definitions.values())
+        if not grids or self.emit is not None or self.changing:
+            return super().reads(inputs, behind)
+        return (frozenset(self.by).union(*(one.columns for one in self.aggregates.values())),)
+
     def halves(self, inputs: tuple[Schema, ...]) -> tuple[Operator, Operator] | None:
         if self.changing or self.emit is not None or self.flush is not None or inputs[0].change is not None:
             return None

@@ -116,7 +116,7 @@ def _of_scenario(name: str, settings: dict[str, str]) -> tuple[dict[str, Any], l
 
     loaded = load(name)
     values = loaded.values(settings)
-    return {"scenario": loaded.name, "parameters": values}, loaded.variants(values)
+    return {"scenario": loaded.name, "parameters": values}, loaded.plans(values)
 
 
 def _kinds(variants: list[Variant]) -> dict[str, Operator]:

@@ -103,7 +103,7 @@ def replay(
     with only_json(as_json):
         loaded = load(scenario)
         values = loaded.values(settings)
-        chosen = choose(loaded, loaded.variants(values), variant, order)
+        chosen = choose(loaded, loaded.plans(values), variant, order)
 
         def feeds() -> dict[str, Iterator[Message]]:
             found = loaded.feeds(values)

@@ -1,3 +1,4 @@
+# Long: the protocol of operators, a method each.
 """Operator: messages in, messages out, and nothing else.
 
 An operator does no I/O.  It has no queue, no clock, no thread and no logger: a runner
@@ -64,7 +65,8 @@ class Operator:
     operator is an in-order one: its input must come sorted by the progressing attribute.
 
     Rewrites of a graph, and the cut for Spark, know no operator by its name.  They ask: ``partition_keys``,
-    ``lineage``, ``keeps_order``, ``halves``, ``is_union``, ``distributes``, ``wants``.  Defaults are the safe answers.
+    ``lineage``, ``keeps_order``, ``halves``, ``is_union``, ``distributes``, ``wants``,
+    ``reads``.  Defaults are the safe answers.
     """
 
     inputs: tuple[str, ...] = ("in",)
@@ -164,6 +166,16 @@ class Operator:
             return behind
         named = (self.lineage(name, inputs)[port] for name in behind.groups)
         return behind._replace(groups=frozenset(name for name in named if name is not None))
+
+    def reads(
+        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+    ) -> tuple[frozenset[str], ...]:
+        """Return the columns of each input that the operator reads, or that a later one does.
+
+        ``behind``: of each output the columns that later operators read.  The answer may be too much, never too
+        little.  The default is every column; progressing attributes and columns of changes always stay.
+        """
+        return tuple(frozenset(schema.names) for schema in inputs)
 
     def changed(self, change: Change, inputs: tuple[Schema, ...]) -> Self:
         """Return the description of the operator as it is after a change; this one is left as it is.

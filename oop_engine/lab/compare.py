@@ -186,7 +186,7 @@ def compare(
         scenario, settings = scenario_of(scenario, settings or {}), None
     values = scenario.values(settings)
     grid = _grid(scenario, values, settings or {})
-    variants = [(point, variant) for point in grid for variant in scenario.variants(point)]
+    variants = [(point, variant) for point in grid for variant in scenario.plans(point)]
     runs: list[Run] = []
     measure, data = Measure(None, "nothing"), list[str]()
     for number, (point, variant) in enumerate(variants):
@@ -199,7 +199,7 @@ def compare(
         if measure.truth is None and variant.exact:
             measure = Measure(runs[-1].table, "first plan", measure.why)
     claims = [*agreement_of(scenario, runs), *scenario.claims(runs)]
-    return Comparison(scenario, values, runs, claims, scenario.variants(values), next(iter(data), ""))
+    return Comparison(scenario, values, runs, claims, scenario.plans(values), next(iter(data), ""))
 
 
 def _grid(scenario: Scenario, values: Values, settings: Mapping[str, str]) -> list[Values]:

@@ -34,12 +34,12 @@ def _result_fields(variants: list[Variant]) -> pa.Schema:
 def measure_of(scenario: Scenario, point: Values) -> Measure:
     """Return the truth of the scenario, or that of the first plan that brute force can evaluate."""
     if scenario.truth is not None:
-        fields = _result_fields(scenario.variants(point))
+        fields = _result_fields(scenario.plans(point))
         truth = as_table(scenario.truth(point), fields)
         check_columns(scenario.name, fields, truth)
         return Measure(truth, "truth")
     reasons = []
-    for variant in scenario.variants(point):
+    for variant in scenario.plans(point):
         try:
             return Measure(true_answer(variant.graph, scenario.feeds(point)), "brute force")
         except NoTruthError as reason:

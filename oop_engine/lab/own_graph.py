@@ -38,7 +38,7 @@ def scenario_of(
     keys: Sequence[str] = (),
     name: str = "",
 ) -> Scenario:
-    """Return ``graph``, and its in-order twin, over ``feeds`` as a scenario without parameters.
+    """Return ``graph``, and its in-order twins, over ``feeds`` as a scenario without parameters.
 
     ``feeds``: for each source a trace, or another form that ``run`` takes; iterators are read into memory, since each
     plan reads them.  Rows without an arrival arrive in their order, each when the largest time so far was there.
@@ -52,12 +52,12 @@ def scenario_of(
     given = _kept(one.plan(), feeds)
     schema = one.plan().schema(one.plan().of_kind("sink")[0].inputs[0])
     schema.require(keys, f"compare: keys of sink {chosen!r}")
-    variants = [Variant("as written", "out", one)]
     reason = ""
     try:
-        variants.insert(0, Variant("its in-order twin", "in", in_order(one)))
+        variants = _twins(one)
     except GraphError as error:
-        reason = str(error)
+        variants, reason = [], str(error)
+    variants.append(Variant("as written", "out", one))
 
     def claims(runs: list[Run]) -> list[Claim]:
         return [Claim(_TWIN, None, {"not checked": reason})] if reason else [_equal(runs, found)]
@@ -73,6 +73,15 @@ def scenario_of(
         claims=claims,
         drops_late=True,
     )
+
+
+def _twins(graph: Graph) -> list[Variant]:
+    """Return the in-order twin, and, where it buffers windows, the best in-order plan, which aggregates at once."""
+    twin, best = in_order(graph), in_order(graph, windows="reduce")
+    plans = {"its in-order twin": twin} | (
+        {"in order, aggregated at once": best} if best.text() != twin.text() else {}
+    )
+    return [Variant(name, "in", plan) for name, plan in plans.items()]
 
 
 def _sink(plan: Plan, sink: str | None) -> str:
@@ -132,8 +141,9 @@ def _arriving(plan: Plan, name: str, feed: Any) -> Iterator[Message]:
 
 
 def _equal(runs: list[Run], keys: tuple[str, ...]) -> Claim:
-    ordered, free = runs
-    missing, wrong = missing_and_wrong(free.table, ordered.table, keys)
+    *ordered, free = runs
+    found = [missing_and_wrong(free.table, run.table, keys) for run in ordered]
+    missing, wrong = map(sum, zip(*found, strict=True))
     figures = {"results": free.results, "missing": missing, "wrong": wrong}
     return Claim("in order and out of order give the same results", not missing and not wrong, figures)
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.graph import Graph
+from oop_engine.operators.rewrites.pruned import pruned
 from oop_engine.system.python_file import load_file
 
 if TYPE_CHECKING:
@@ -158,6 +159,10 @@ class Scenario:
                 raise UsageError(msg)
             found[name] = self.parameters[name].parse(text, name)
         return found
+
+    def plans(self, values: Values) -> list[Variant]:
+        """Return the plans as they run: in all of them only the columns that are read travel, by one rule."""
+        return [replace(variant, graph=pruned(variant.graph)) for variant in self.variants(values)]
 
     def missing(self) -> str:
         """Return which packages are not installed that the scenario needs, and the way out; "" if none."""

@@ -73,6 +73,11 @@ class Merge(Operator):
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (column,) * len(inputs)
 
+    def reads(
+        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+    ) -> tuple[frozenset[str], ...]:
+        return behind * len(inputs)
+
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
         return True
 

@@ -94,6 +94,11 @@ class OPIBJoin(Operator):
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return self.terms.lineage(column, *inputs)
 
+    def reads(
+        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+    ) -> tuple[frozenset[str], ...]:
+        return self.terms.reads(behind[0], *inputs)
+
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
         return True
 

@@ -46,7 +46,8 @@ class OPOBJoin(Operator):
     """The join that ``OAJoin`` is, of sorted inputs, with sorted results.
 
     Parameters and output columns are those of ``OAJoin`` (without ``punctuation``); results
-    with equal left timestamps come in any order.
+    with equal left timestamps come in any order.  ``columns``: those of the results that are buffered and emitted,
+    with the progressing attribute; None: all.
 
     >>> s = Schema({"ts": pa.int64()}, "ts", "s")
     >>> from oop_engine.operators import Band
@@ -71,19 +72,28 @@ class OPOBJoin(Operator):
         residual: Residual | None = None,
         suffix: str = "_right",
         kind: str = "inner",
+        *,
+        columns: Sequence[str] | None = None,
     ) -> None:
         self.terms = JoinTerms(
             "OPOBJoin", key_columns(keys, self.inputs, "OPOBJoin"), band, residual, suffix, kind
         )
+        self.columns = None if columns is None else list(columns)
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
-        return (self.terms.output_schema(*inputs),)
+        joined = self.terms.output_schema(*inputs)
+        return (joined if self.columns is None else joined.select(self.columns),)
 
     def partition_keys(self, inputs: tuple[Schema, ...]) -> list[tuple[str, ...]]:
         return list(self.terms.keys)
 
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return self.terms.lineage(column, *inputs)
+
+    def reads(
+        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+    ) -> tuple[frozenset[str], ...]:
+        return self.terms.reads(behind[0], *inputs)
 
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
         return True
@@ -97,7 +107,7 @@ class OPOBJoin(Operator):
         page = with_unsigned_zeros(page, self._zeros[port])
         reached = last_time(page, self._held.bounds.linear[port], f"OPOBJoin: input {self.inputs[port]!r}")
         for joined in self._held.arrive(port, page):
-            self._results.add(Page(self.schemas_out[0], joined))
+            self._results.add(self._result(joined))
         yield from self.on_punctuation(port, Linear(reached))
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
@@ -105,12 +115,15 @@ class OPOBJoin(Operator):
             return
         for out in self._held.advance(port, punctuation):
             if isinstance(out, pa.RecordBatch):
-                self._results.add(Page(self.schemas_out[0], out))
+                self._results.add(self._result(out))
                 continue
             if isinstance(out, Linear):
                 for page in self._results.release(out.below):
                     yield 0, page
             yield 0, out
+
+    def _result(self, joined: pa.RecordBatch) -> Page:
+        return Page(self.schemas_out[0], joined if self.columns is None else joined.select(self.columns))
 
     def state(self) -> State:
         return self._held.state() + State(tuples=self._results.rows, nbytes=self._results.nbytes)
@@ -123,4 +136,5 @@ class OPOBJoin(Operator):
         self._results.load(state.part("results"))
 
     def describe(self) -> str:
-        return f"OPOBJoin {self.terms}"
+        kept = "" if self.columns is None else f"; {', '.join(self.columns)}"
+        return f"OPOBJoin {self.terms}{kept}"

@@ -19,7 +19,7 @@ here the tuples wait for it.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from oop_engine.core.arguments import checked_arguments
@@ -51,6 +51,8 @@ class Sort(Operator):
     it came, for the window extents that are still open, after the punctuation that it is behind.  The same
     tuples are late as in a ``Punctuate`` of the same policy and granularity.  With ``PerGroup`` tuples leave by its
     ``linear`` policy: sorted streams have no use for the progress of groups, but it decides which tuples are late.
+    ``columns``: those that are buffered and emitted, with the progressing attribute; None: all.  Which tuples are late
+    does not depend on it.
     Raises ``GraphError`` if there is none, or if a length does not fit the stream.
 
     >>> import pyarrow as pa
@@ -67,8 +69,9 @@ class Sort(Operator):
     makes_progress = True
 
     def __init__(
-        self, policy: Policy, granularity: Length | None = None, late: Slack | str = Slack.CONSISTENT
-    ) -> None:
+        self, policy: Policy, granularity: Length | None = None, late: Slack | str = Slack.CONSISTENT,
+        *, columns: Sequence[str] | None = None,
+    ) -> None:  # fmt: skip
         check_policy(policy, "Sort")
         if isinstance(policy, PerGroup) and policy.linear is None:
             msg = f"Sort: policy must tell the progress of the whole stream; got {policy}: give PerGroup a linear=..."
@@ -79,11 +82,13 @@ class Sort(Operator):
         self._policy = policy
         self._granularity = granularity
         self._slack = Slack(late)
+        self.columns = None if columns is None else list(columns)
         self.outputs = ("out", "late") if self._slack is Slack.GENEROUS else ("out",)
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         self._progress(inputs[0])
-        return super().output_schemas(inputs)
+        narrow = inputs[0] if self.columns is None else inputs[0].select(self.columns)
+        return (narrow,) * len(self.outputs)
 
     def _progress(self, schema: Schema) -> SourceProgress:
         return SourceProgress(self._policy, self._granularity, schema, "Sort")
@@ -103,7 +108,7 @@ class Sort(Operator):
     def open(self) -> None:
         self._edge = self._progress(self.schemas_in[0])
         self.clock_every = self._edge.clock_every
-        self._waiting = ReorderBuffer(self.schemas_in[0])
+        self._waiting = ReorderBuffer(self.schemas_out[0])
         self.moment = None
         self._late = 0
 
@@ -130,9 +135,17 @@ class Sort(Operator):
         if part.late is not None:
             self._late += int(part.late.sum())
             if self._slack is Slack.GENEROUS:
-                yield 1, page.filter(part.late)
+                yield 1, self._narrow(page.filter(part.late))
             page = page.filter(~part.late)
+        page = self._narrow(page)
         self._waiting.add(page if as_it_came else page.owned())
+
+    def _narrow(self, page: Page) -> Page:
+        return (
+            page
+            if self.columns is None
+            else page.with_batch(self.schemas_out[0], page.batch.select(self.columns))
+        )
 
     def _release(self, punctuation: Punctuation) -> Iterator[Emission]:
         """Release the tuples below a bound, then the punctuation; those of groups only decide which tuples are late."""
@@ -160,4 +173,5 @@ class Sort(Operator):
         self._late = state.integer("late", least=0)
 
     def describe(self) -> str:
-        return f"Sort({describe_value(self._policy)})"
+        kept = "" if self.columns is None else f"; {', '.join(self.columns)}"
+        return f"Sort({describe_value(self._policy)}{kept})"

@@ -16,7 +16,7 @@ from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import NULL_UNMATCHED, Schema
 from oop_engine.operators.joining.bands import AsOf, Bands
 from oop_engine.operators.joining.kinds import KINDS, Kind
-from oop_engine.operators.values.expressions import evaluate, mask_of, require_boolean
+from oop_engine.operators.values.expressions import columns_of, evaluate, mask_of, require_boolean
 
 __all__ = ["TIME", "JoinTerms", "Keys", "Residual", "all_valid", "without_nulls"]
 
@@ -133,6 +133,21 @@ class JoinTerms:
         own = column if side == 0 else on_right
         pair = next((pair for pair in self.keys if pair[side] == own), None)
         return (pair[0], pair[1]) if pair else (own if side == 0 else None, own if side == 1 else None)
+
+    def reads(
+        self, behind: frozenset[str], left: Schema, right: Schema
+    ) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the columns of each side that the join or a later operator reads; these read ``behind`` of its output.
+
+        A left column stays where a right one of its name is read, which would lose its suffix without it.
+        """
+        if self.residual is not None:
+            behind |= columns_of([self.residual], self.pair_schema(left, right))
+        out = zip(right.names, self.right_names(left, right), strict=True)
+        later = {own: name for own, name in out if name in behind}
+        named = {own for own, name in later.items() if own != name}
+        of_left = (behind | named) & frozenset(left.names)
+        return of_left.union(self.names(0)), frozenset(later).union(self.names(1))
 
     def holds(self, joined: pa.RecordBatch) -> NDArray[np.bool_] | None:
         """Return of which joined tuples the residual holds (null does not hold); None: there is none."""

@@ -1,8 +1,9 @@
 """The in-order twin of a graph: the same query, as an in-order architecture would run it.
 
-    Punctuate        ->  Sort                 the same policy and granularity
+    Punctuate        ->  Sort                 the same policy and granularity; itself where the source is sorted
     Meld             ->  Merge
     OAJoin           ->  OPOBJoin, OPIBJoin   by ``join``
+    Project          ->  itself; of names alone, behind a buffer: the buffer keeps these columns, and it is left out
     WindowAggregate  ->  BufferingAggregate   of grids; windows that merge (sessions) are in order where tuples are;
                          those folded on the bound are themselves, and a Sort behind them
                          of several definitions: one for each, then Project, which names it, and Merge
@@ -10,13 +11,14 @@
     MultiJoin        ->  itself, and a Sort behind it
     all others       ->  their ``Operator.twin``, or themselves if they keep order (``Operator.keeps_order``)
 
-The same tuples are late in both, so exact plans give equal results (thesis ch. 8,
-where the two architectures are compared on one plan).
+Both are pruned by one rule (``pruned``).  The same tuples are late in both, so exact plans give equal results (thesis
+ch. 8, where the two architectures are compared on one plan).
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from itertools import repeat
+from typing import Literal, NamedTuple
 
 import pyarrow.compute as pc
 
@@ -36,8 +38,9 @@ from oop_engine.operators.meld import Meld
 from oop_engine.operators.multi_way_join import MultiJoin
 from oop_engine.operators.oa_join import OAJoin
 from oop_engine.operators.policies.late import Late, Slack
-from oop_engine.operators.policies.policies import Upstream
+from oop_engine.operators.policies.policies import Ordered, Upstream
 from oop_engine.operators.project import Project
+from oop_engine.operators.rewrites.pruned import narrows, pruned
 from oop_engine.operators.select import Select
 from oop_engine.operators.slicing.tagger import bind
 from oop_engine.operators.split import Goes, Split
@@ -46,34 +49,76 @@ from oop_engine.operators.windows import Definition, Extents, Folding, Over
 
 __all__ = ["in_order"]
 
-_JOINS: dict[str, type[OPOBJoin] | type[OPIBJoin]] = {"output": OPOBJoin, "input": OPIBJoin}
+Join = Literal["output", "input"]
+Windowing = Literal["buffer", "reduce"]
 
 
 def in_order(
-    graph: Graph, *, join: Literal["output", "input"] = "output", slack: Slack = Slack.CONSISTENT
-) -> Graph:
-    """Return the in-order twin of ``graph``; the graph itself is left as it is.
+    graph: Graph, *, join: Join = "output", slack: Slack = Slack.CONSISTENT, windows: Windowing = "buffer",
+    sorted_sources: bool = False,
+) -> Graph:  # fmt: skip
+    """Return the in-order twin of ``graph``, as a competent engineer would write it; the graph is left as it is.
 
-    ``join``: which side of a join is buffered to keep its output sorted.  ``slack``: whether a
+    Only the columns that are read travel (``pruned``), and buffers keep no others; a ``Project`` that would do no more
+    is left out.  ``join``: which side of a join is buffered to keep its output sorted.  ``windows``: ``"buffer"`` keeps
+    the tuples of open windows, as in-order engines do; ``"reduce"`` keeps their partial aggregates, which is the best
+    that is known: behind a ``Sort`` or a ``Merge`` the aggregate is then that of ``graph``.  ``sorted_sources``:
+    behind a ``Punctuate(Ordered())`` nothing is sorted; a source that is not in order raises ``ContractError``
+    then, while a ``Sort`` would put tuples that are not late in order.  ``slack``: whether a
     late tuple is dropped from all of its windows (consistent) or only from those that have
     closed (generous); the latter needs each ``Sort`` to lead to a ``BufferingAggregate``, with nothing between them
     that keeps tuples: late ones go through copies of it, side by side with the others.
     Raises ``GraphError`` for an operator that has no in-order twin and does not keep order.
     O(nodes).
     """
-    twin, plan = Graph(f"{graph.name} (in order)"), graph.plan()
+    twin, plan = Graph(f"{graph.name} (in order)"), pruned(graph).plan()
+    how, moved = _How(join, slack, windows, sorted_sources), dict[Stream, Stream]()
     for node in plan.nodes:
+        inputs = [
+            moved.get(stream, stream) for stream in map(plan.input, repeat(node), range(len(node.inputs)))
+        ]
         if node.schema is not None:
             twin.source(node.name, node.schema)
         elif node.operator is None:
-            twin.sink(node.name, node.inputs[0])
+            twin.sink(node.name, inputs[0])
+        elif narrows(node) is not None and narrows(node) == _buffered(plan, node.inputs[0].node, how):
+            moved[Stream(node.name, node.ports[0])] = inputs[0]
         else:
-            _add(twin, plan, node, node.operator, join, slack)
+            _add(twin, plan, node, node.operator, inputs, how)
     return twin
 
 
-def _add(twin: Graph, plan: Plan, node: Node, operator: Operator, join: str, slack: Slack) -> None:
-    inputs = list(node.inputs)
+class _How(NamedTuple):
+    """How joins, late tuples and windows are treated."""
+
+    join: Join
+    slack: Slack
+    windows: Windowing
+    sorted_sources: bool
+
+    def leaves(self, operator: Operator | None) -> bool:
+        """Tell whether an operator stays as it is: a generator behind a source that is sorted."""
+        return self.sorted_sources and isinstance(operator, Punctuate) and operator.policy == Ordered()
+
+
+def _buffered(plan: Plan, name: str, how: _How) -> list[str] | None:
+    """Return the columns that the buffer of a node has to keep, where ``Project``s behind it drop the others."""
+    node = plan.node(name)
+    of_join = isinstance(node.operator, OAJoin) and how.join == "output"
+    if how.leaves(node.operator) or not (of_join or isinstance(node.operator, Punctuate | MultiJoin)):
+        return None
+    stream = Stream(name, node.ports[0])
+    kept = [narrows(plan.node(consumer)) for at, consumer, _ in plan.edges() if at == stream]
+    columns = {column for each in kept if each is not None for column in each}
+    return (
+        [column for column in plan.schema(stream).names if column in columns]
+        if None not in kept and kept
+        else None
+    )
+
+
+def _add(twin: Graph, plan: Plan, node: Node, operator: Operator, inputs: list[Stream], how: _How) -> None:
+    slack = how.slack
     if isinstance(operator, WindowAggregate) and operator.emit is not None:
         operator, inputs = _once(operator), inputs[:1]
     if operator.changing:
@@ -87,16 +132,16 @@ def _add(twin: Graph, plan: Plan, node: Node, operator: Operator, join: str, sla
     if isinstance(operator, WindowAggregate) and operator.named:
         names = [f"{node.name}_{number + 1}" for number in range(len(operator.windows))]
         named = [
-            _add_definition(twin, plan, name, operator, window, inputs, slack)
+            _add_definition(twin, plan, name, operator, window, inputs, how)
             for name, window in zip(names, operator.windows, strict=True)
         ]
         twin.add(node.name, Merge(len(named)), *named)
     elif isinstance(operator, WindowAggregate):
-        _add_windows(twin, node.name, operator, inputs, plan.schema(node.inputs[0]), slack)
+        _add_windows(twin, node.name, operator, inputs, plan.schema(node.inputs[0]), how)
     elif isinstance(operator, MultiJoin):
-        _add_sorted(twin, node.name, operator, inputs)
+        _add_sorted(twin, node.name, operator, inputs, _buffered(plan, node.name, how))
     else:
-        twin.add(node.name, _twin(plan, node.name, join, slack), *inputs)
+        twin.add(node.name, _twin(plan, node.name, how), *inputs)
 
 
 def _once(of: WindowAggregate) -> WindowAggregate:
@@ -105,37 +150,39 @@ def _once(of: WindowAggregate) -> WindowAggregate:
 
 
 def _add_definition(
-    twin: Graph, plan: Plan, name: str, of: WindowAggregate, window: str, inputs: list[Stream], slack: Slack
+    twin: Graph, plan: Plan, name: str, of: WindowAggregate, window: str, inputs: list[Stream], how: _How
 ) -> Stream:
     """Add the results of the definition ``window``, in rows like those of all definitions."""
     schema = plan.schema(inputs[0])
     one = WindowAggregate(of.windows[window], of.aggregates, of.by, empty=of.empty, stamp=of.stamp)
-    alone = _add_windows(twin, name, one, inputs, schema, slack)
+    alone = _add_windows(twin, name, one, inputs, schema, how)
     [results] = of.output_schemas((schema,))
     row = Project({column: pc.scalar(window) if column == "window" else column for column in results.names})
     return twin.add(f"{name}_named", row, alone)
 
 
 def _add_windows(
-    twin: Graph, name: str, of: WindowAggregate, inputs: list[Stream], schema: Schema, slack: Slack
+    twin: Graph, name: str, of: WindowAggregate, inputs: list[Stream], schema: Schema, how: _How
 ) -> Stream:
     """Add the operators that aggregate windows in order.
 
     Windows that are folded on the bound leave group by group at the end, and those that merge by their ends, so their
     results are sorted again, of the latter where they progress by their starts.
     """
-    alone, definition = _windows(name, of, schema, slack), _bound(of, schema)
+    alone, definition = _windows(name, of, schema, how), _bound(of, schema)
     by_start = of.stamp == "start" and not isinstance(definition, Extents)
     if isinstance(definition, Folding) or by_start:
         return _add_sorted(twin, name, alone, inputs)
     return twin.add(name, alone, *inputs)
 
 
-def _add_sorted(twin: Graph, name: str, operator: Operator, inputs: list[Stream]) -> Stream:
-    return twin.add(name, Sort(Upstream()), twin.add(f"{name}_unsorted", operator, *inputs))
+def _add_sorted(
+    twin: Graph, name: str, operator: Operator, inputs: list[Stream], columns: list[str] | None = None
+) -> Stream:
+    return twin.add(name, Sort(Upstream(), columns=columns), twin.add(f"{name}_unsorted", operator, *inputs))
 
 
-def _twin(plan: Plan, name: str, join: str, slack: Slack) -> Operator:
+def _twin(plan: Plan, name: str, how: _How) -> Operator:
     operator = plan.operator(name)
     match operator:
         case Punctuate(late=Late.DIVERT | Late.RAISE):
@@ -143,13 +190,20 @@ def _twin(plan: Plan, name: str, join: str, slack: Slack) -> Operator:
                 f"node {name!r}: in order, late tuples are dropped or go to open windows; got {operator.late}"
             )
             raise GraphError(msg)
+        case Punctuate() if how.leaves(operator):
+            return operator
         case Punctuate():
-            return Sort(operator.policy, operator.granularity, slack)
+            return Sort(operator.policy, operator.granularity, how.slack, columns=_buffered(plan, name, how))
         case Meld():
             return Merge(len(operator.inputs))
         case OAJoin():
             terms = operator.terms
-            return _JOINS[join](terms.keys, terms.band, terms.residual, terms.suffix, terms.how)
+            asked = terms.keys, terms.band, terms.residual, terms.suffix, terms.how
+            return (
+                OPIBJoin(*asked)
+                if how.join == "input"
+                else OPOBJoin(*asked, columns=_buffered(plan, name, how))
+            )
         case Bucket() | Aggregate():
             msg = f"node {name!r}: {type(operator).__name__} has no in-order twin; use WindowAggregate for the two"
             raise GraphError(msg)
@@ -165,14 +219,14 @@ def _twin(plan: Plan, name: str, join: str, slack: Slack) -> Operator:
     raise GraphError(msg)
 
 
-def _windows(name: str, of: WindowAggregate, schema: Schema, slack: Slack) -> Operator:
+def _windows(name: str, of: WindowAggregate, schema: Schema, how: _How) -> Operator:
     """Return the operator that aggregates windows in order.
 
     Sessions of a sorted input leave in order, and there is nothing that a buffer would be needed for.
     Windows that leave in a
     lull follow from punctuation, which a buffer does not wait for.
     """
-    generous = slack is Slack.GENEROUS
+    generous = how.slack is Slack.GENEROUS
     definition = _bound(of, schema)
     if definition.over is not Over.ATTRIBUTE or (isinstance(definition, Folding) and definition.numbered):
         msg = (
@@ -186,12 +240,13 @@ def _windows(name: str, of: WindowAggregate, schema: Schema, slack: Slack) -> Op
             "when later windows of others have left: leave empty out, or run the graph as it is"
         )
         raise GraphError(msg)
-    if isinstance(definition, Extents) and not definition.lulls:
+    if isinstance(definition, Extents) and not definition.lulls and how.windows == "buffer":
         return BufferingAggregate(
             of.windows, of.aggregates, of.by, empty=of.empty, stamp=of.stamp, late=generous
         )
     if generous:
-        msg = f"node {name!r}: generous slack needs windows on a grid; got {of.windows}: use consistent slack"
+        needs = "windows on a grid" if how.windows == "buffer" else "windows='buffer'"
+        msg = f"node {name!r}: generous slack needs {needs}; got {of.windows}: use consistent slack"
         raise GraphError(msg)
     return of
 

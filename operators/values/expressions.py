@@ -16,7 +16,7 @@ of Arrow: in an expression ``int64 * 2.5`` is a 32-bit float; cast the column to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,7 +27,16 @@ from numpy.typing import NDArray
 from oop_engine import ContractError, GraphError, Schema
 from oop_engine.core.values.arrow_data import no_rows
 
-__all__ = ["Expression", "evaluate", "filled", "mask_of", "require_boolean", "text_of", "types_of"]
+__all__ = [
+    "Expression",
+    "columns_of",
+    "evaluate",
+    "filled",
+    "mask_of",
+    "require_boolean",
+    "text_of",
+    "types_of",
+]
 
 Expression: TypeAlias = str | pc.Expression | Callable[[pa.RecordBatch], pa.Array | NDArray[Any]]
 
@@ -42,6 +51,17 @@ def types_of(place: str, expressions: Sequence[Expression], schema: Schema) -> l
     [DataType(bool)]
     """
     return [_type_of(place, expression, schema) for expression in expressions]
+
+
+def columns_of(expressions: Iterable[Expression], schema: Schema) -> frozenset[str]:
+    """Return the columns of ``schema`` that expressions read: of a function all, for it may read any.
+
+    An Arrow expression does not name its columns, but it does not evaluate where one of them is missing.
+
+    >>> sorted(columns_of([pc.field("a") > 5], Schema({"ts": pa.int64(), "a": pa.int64()}, "ts", "s")))
+    ['a']
+    """
+    return frozenset(name for one in expressions for name in _columns_of(one, schema))
 
 
 def require_boolean(place: str, expressions: Sequence[Expression], schema: Schema) -> None:
@@ -91,6 +111,23 @@ def filled(predicate: pa.BooleanArray) -> pa.BooleanArray:
 def text_of(expression: Expression) -> str:
     """Return an expression as one would write it (a function: its name)."""
     return getattr(expression, "__name__", "a function") if callable(expression) else str(expression)
+
+
+def _columns_of(expression: Expression, schema: Schema) -> list[str]:
+    if isinstance(expression, str):
+        return [expression]
+    if not isinstance(expression, pc.Expression):
+        return schema.names
+    return [name for name in schema.names if not _evaluates(expression, schema, without=name)]
+
+
+def _evaluates(expression: pc.Expression, schema: Schema, without: str) -> bool:
+    fields = pa.schema([field for field in schema.fields if field.name != without])
+    try:
+        _computed([expression], no_rows(fields))
+    except (pa.ArrowException, KeyError):
+        return False
+    return True
 
 
 def _type_of(place: str, expression: Expression, schema: Schema) -> pa.DataType:

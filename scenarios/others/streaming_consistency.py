@@ -29,11 +29,11 @@ from oop_engine.lab.compare import Run
 from oop_engine.lab.scenario import COMPLETE_AT, Claim, Parameter, Scenario, Sweep, Values, Variant
 from oop_engine.operators.aggregates import Sum
 from oop_engine.operators.edge.punctuate import Punctuate
-from oop_engine.operators.in_order.sort import Sort
 from oop_engine.operators.joining.bands import Band
 from oop_engine.operators.oa_join import OAJoin
 from oop_engine.operators.policies.policies import BoundedDisorder
 from oop_engine.operators.project import Project
+from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Landmark, Tumbling
 
@@ -71,11 +71,11 @@ def feeds(values: Values) -> dict[str, list[Message]]:
     return {"transfers": [whole.slice(at, min(at + PAGE, len(whole))) for at in range(0, len(whole), PAGE)]}
 
 
-def graph_of(name: str, edge: type[Punctuate | Sort], late: int) -> Graph:
+def graph_of(name: str, late: int) -> Graph:
     """Return the plan for transfers that come at most ``late`` seconds out of order."""
     graph = Graph(name)
     source = graph.source("transfers", SCHEMA)
-    moves = graph.add("progress", edge(BoundedDisorder(late * SECOND), SECOND), source)
+    moves = graph.add("progress", Punctuate(BoundedDisorder(late * SECOND), SECOND), source)
     sums = [
         graph.add(
             name,
@@ -95,9 +95,9 @@ def graph_of(name: str, edge: type[Punctuate | Sort], late: int) -> Graph:
 def variants(values: Values) -> list[Variant]:
     """Return the plans."""
     return [
-        Variant(IN, "in", graph_of(IN, Sort, values["late"])),
-        Variant(OUT, "out", graph_of(OUT, Punctuate, values["late"])),
-        Variant(SHORT, "out", graph_of(SHORT, Punctuate, 1), exact=values["late"] <= 1),
+        Variant(IN, "in", in_order(graph_of(IN, values["late"]), windows="reduce")),
+        Variant(OUT, "out", graph_of(OUT, values["late"])),
+        Variant(SHORT, "out", graph_of(SHORT, 1), exact=values["late"] <= 1),
     ]
 
 

@@ -22,16 +22,14 @@ from numpy.typing import NDArray
 
 from oop_engine import Message, Page, Schema
 from oop_engine.core.graphs.graph import Graph
-from oop_engine.core.operator import Operator
 from oop_engine.lab.compare import Run
 from oop_engine.lab.scenario import COMPLETE_AT, Claim, Parameter, Scenario, Sweep, Values, Variant
 from oop_engine.operators.aggregates import Count
 from oop_engine.operators.edge.punctuate import Punctuate
-from oop_engine.operators.in_order.opob_join import OPOBJoin
-from oop_engine.operators.in_order.sort import Sort
 from oop_engine.operators.joining.bands import Band
 from oop_engine.operators.oa_join import OAJoin
 from oop_engine.operators.policies.policies import BoundedDisorder
+from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Tumbling
 from oop_engine.scenarios.thesis import SOURCE
@@ -74,25 +72,23 @@ def _page(times: Integers, arrival: Integers) -> Page:
 
 def variants(values: Values) -> list[Variant]:
     """Return both plans; the count is the same, for the joins are compared."""
+    query = _plan(values)
+    return [Variant(OPOB, "in", in_order(query, windows="reduce")), Variant(OA, "out", query)]
+
+
+def _plan(values: Values) -> Graph:
+    graph = Graph(OA)
     band = Band(f"{values['band']} min", f"{values['band']} min")
-    return [
-        Variant(OPOB, "in", _plan(OPOB, Sort, OPOBJoin(KEYS, band), values)),
-        Variant(OA, "out", _plan(OA, Punctuate, OAJoin(KEYS, band), values)),
-    ]
-
-
-def _plan(name: str, behind: type[Punctuate] | type[Sort], join: Operator, values: Values) -> Graph:
-    graph = Graph(name)
     slack = {"S0": f"{values['late']} min", "S1": "0 min"}
     links = [
         graph.add(
             f"{link}-progress",
-            behind(BoundedDisorder(slack[link]), values["every"]),
+            Punctuate(BoundedDisorder(slack[link]), values["every"]),
             graph.source(link, SCHEMA),
         )
         for link in slack
     ]
-    pairs = graph.add("pairs", join, *links)
+    pairs = graph.add("pairs", OAJoin(KEYS, band), *links)
     graph.sink("counts", graph.add("per-minute", WindowAggregate(Tumbling("1 min"), {"n": Count()}), pairs))
     return graph
 

@@ -22,14 +22,11 @@ import pyarrow as pa
 
 from oop_engine import Message, Page
 from oop_engine.core.graphs.graph import Graph
-from oop_engine.core.operator import Operator
 from oop_engine.core.units import to_seconds, to_units
 from oop_engine.lab.compare import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
 from oop_engine.operators.aggregates import Count
 from oop_engine.operators.edge.punctuate import Punctuate
-from oop_engine.operators.in_order.merge import Merge
-from oop_engine.operators.in_order.sort import Sort
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.policies.policies import Heartbeat, Ordered
 from oop_engine.operators.policies.running_bound import Policy
@@ -46,7 +43,6 @@ LINKS = ("M1", "M2", "C")
 QUIET = 0.5  # packets per second of C
 KEPT, REDUCED, MELD = "keep extents", "reduce", "meld"
 WAITING = ", no heartbeat"
-Edge = type[Punctuate] | type[Sort]
 
 
 def traces(values: Values) -> dict[str, Disorder]:
@@ -93,21 +89,20 @@ def policy(link: str, values: Values, heartbeat: bool) -> Policy:
     return Heartbeat(Ordered(), threshold=values["heartbeat"], slack=_skew(values))
 
 
-def plan(name: str, edge: Edge, union: Operator, every: str, values: Values) -> Graph:
-    """Return the query, given the operator behind each link and the one over all three.
-
-    ``every``: the granularity of punctuation behind a link.
-    """
+def plan(name: str, every: str, values: Values) -> Graph:
+    """Return the query; ``every``: the granularity of punctuation behind a link."""
     graph = Graph(name)
     schema = traces(values)["C"].schema
     heartbeat = not name.endswith(WAITING)
     links = [
-        graph.add(f"{link}-edge", edge(policy(link, values, heartbeat), every), graph.source(link, schema))
+        graph.add(
+            f"{link}-edge", Punctuate(policy(link, values, heartbeat), every), graph.source(link, schema)
+        )
         for link in LINKS
     ]
     windows = Sliding(values["range"], values["slide"])
     count = WindowAggregate(windows, {"packets": Count()}, strategy="windows")  # as in the thesis
-    graph.sink("packets", graph.add("count", count, graph.add("union", union, *links)))
+    graph.sink("packets", graph.add("count", count, graph.add("union", Meld(3), *links)))
     return graph
 
 
@@ -118,10 +113,10 @@ def variants(values: Values) -> list[Variant]:
     each of them, so there are more.
     """
     often, slide = values["heartbeat"], values["slide"]
-    plans = [Variant(KEPT, "in", in_order(plan(KEPT, Punctuate, Meld(3), often, values)))]
+    plans = [Variant(KEPT, "in", in_order(plan(KEPT, often, values), sorted_sources=True))]
     for waiting in ("", WAITING):
-        reduced = plan(REDUCED + waiting, Sort, Merge(3), often, values)
-        meld = plan(MELD + waiting, Punctuate, Meld(3), slide, values)
+        reduced = in_order(plan(REDUCED + waiting, often, values), windows="reduce", sorted_sources=True)
+        meld = plan(MELD + waiting, slide, values)
         plans += [Variant(REDUCED + waiting, "in", reduced), Variant(MELD + waiting, "out", meld)]
     return plans
 

@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 
 from oop_engine import Message, Page, Schema
 from oop_engine.core.graphs.graph import Graph
-from oop_engine.core.operator import Operator
 from oop_engine.lab.compare import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
 from oop_engine.operators.aggregates import Count
 from oop_engine.operators.edge.punctuate import Punctuate
-from oop_engine.operators.in_order.merge import Merge
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.policies.policies import Ordered
+from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Tumbling
 from oop_engine.scenarios.enough import every
@@ -37,6 +36,7 @@ MINUTE = 60_000
 LINKS = ("M1", "M2")
 MELD, MERGE = "Meld", "Merge"
 FEW = 8  # packets right behind the end of a minute, before punctuation passes it
+QUERY = (Tumbling("1 min"), {"n": Count()}, ("src", "dst"))
 Integers = NDArray[np.int64]
 
 
@@ -70,17 +70,18 @@ def _page(times: Integers, group: Integers, late: int) -> Page:
 
 def variants(values: Values) -> list[Variant]:
     """Return both plans; the count is the same, for it is the union that differs."""
-    return [Variant(MERGE, "in", _plan(MERGE, Merge(2))), Variant(MELD, "out", _plan(MELD, Meld(2)))]
+    merged = in_order(plan(), windows="reduce", sorted_sources=True)
+    return [Variant(MERGE, "in", merged), Variant(MELD, "out", plan())]
 
 
-def _plan(name: str, union: Operator) -> Graph:
-    graph = Graph(name)
+def plan() -> Graph:
+    """Return the query."""
+    graph = Graph(MELD)
     links = [
         graph.add(f"{link}-progress", Punctuate(Ordered(), "1 s"), graph.source(link, SCHEMA))
         for link in LINKS
     ]
-    count = WindowAggregate(Tumbling("1 min"), {"n": Count()}, by=("src", "dst"))
-    graph.sink("counts", graph.add("count", count, graph.add("union", union, *links)))
+    graph.sink("counts", graph.add("count", WindowAggregate(*QUERY), graph.add("union", Meld(2), *links)))
     return graph
 
 

@@ -3,9 +3,9 @@
 A and B, and C and D, are united, and the unions joined on a connection within each 10 s; B and D arrive ``skew``
 seconds late.  The pairs are counted per 10 s.
 
-In order the tuples wait in the Merges, out of order in the join: as many of them, and a tuple takes at most a fifth
-more there, for an index by key and time lies beside its columns.  Tuples that are complete together lie together, so
-dead ones take next to nothing.
+In order the tuples wait in the Merges, out of order in the join: as many of them, and they take up to two thirds more
+there.  Of six columns only time and key travel, and the join has an index by key and time beside them.  Tuples that
+are complete together lie together, so dead ones take next to nothing.
 """
 
 from __future__ import annotations
@@ -15,17 +15,15 @@ import pyarrow as pa
 
 from oop_engine import Message
 from oop_engine.core.graphs.graph import Graph
-from oop_engine.core.operator import Operator
 from oop_engine.lab.compare import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
 from oop_engine.operators.aggregates import Count
 from oop_engine.operators.edge.punctuate import Punctuate
-from oop_engine.operators.in_order.merge import Merge
-from oop_engine.operators.in_order.opib_join import OPIBJoin
 from oop_engine.operators.joining.bands import TumblingBand
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.oa_join import OAJoin
 from oop_engine.operators.policies.policies import Ordered
+from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Tumbling
 from oop_engine.scenarios.thesis import SOURCE
@@ -53,15 +51,14 @@ def feeds(values: Values) -> dict[str, list[Message]]:
 
 def variants(values: Values) -> list[Variant]:
     """Return both plans; the count is the same, for the joins are compared."""
-    band = TumblingBand("10 s")
-    return [
-        Variant(MERGE, "in", _plan(MERGE, Merge(2), OPIBJoin(KEYS, band), values)),
-        Variant(OA, "out", _plan(OA, Meld(2), OAJoin(KEYS, band), values)),
-    ]
+    query = _plan(values)
+    merged = in_order(query, join="input", windows="reduce", sorted_sources=True)
+    return [Variant(MERGE, "in", merged), Variant(OA, "out", query)]
 
 
-def _plan(name: str, union: Operator, join: Operator, values: Values) -> Graph:
-    graph = Graph(name)
+def _plan(values: Values) -> Graph:
+    join, union = OAJoin(KEYS, TumblingBand("10 s")), Meld(2)
+    graph = Graph(OA)
     a, b, c, d = (
         graph.add(f"{link}-progress", Punctuate(Ordered(), values["every"]), graph.source(link, SCHEMA))
         for link in LINKS
@@ -97,8 +94,8 @@ def claims(runs: list[Run]) -> list[Claim]:
             tuples,
         ),
         Claim(
-            "out of order takes at most 1.2 times the bytes, for the join's index",
-            all(ratio <= 1.2 for ratio in nbytes.values()),
+            "out of order takes more bytes, 1.7 times as many at most, for the join's index",
+            all(1 < ratio <= 1.7 for ratio in nbytes.values()),
             nbytes,
         ),
     ]

@@ -1,0 +1,117 @@
+"""A graph in which only the columns travel that are read: a ``Project`` drops the others as soon as it can.
+
+    Punctuate  ->  Punctuate, Project    where later operators do not read all columns
+    Select     ->  Select, Project       the same, of those that it reads itself
+
+Operators answer which columns they read (``Operator.reads``), from the sinks to the sources; a sink reads all of its
+stream.  Nothing is dropped in front of a generator of punctuation, for the promises of a source about its columns
+decide which tuples are late.  Results and late tuples are the same.
+
+Source: projection push-down, as in any relational planner.
+"""
+
+from __future__ import annotations
+
+from oop_engine.core.graphs.graph import Graph, Node, Plan, Stream
+from oop_engine.core.schema import Schema
+from oop_engine.operators.project import Project
+
+__all__ = ["narrows", "pruned"]
+
+
+def pruned(graph: Graph) -> Graph:
+    """Return ``graph`` with a ``Project`` in front of each operator that would get columns of no use.
+
+    The node behind ``x`` is ``x-columns``.  A graph that is pruned stays as it is; ``graph`` is left as it is.
+    Raises ``GraphError`` if it is not complete, or has a node of such a name.  O(nodes).
+
+    >>> import pyarrow as pa
+    >>> from oop_engine.operators import Meld, Ordered, Punctuate
+    >>> graph = Graph("per minute")
+    >>> links = [graph.source(name, Schema({"ts": pa.int64(), "len": pa.int64()}, "ts", "s")) for name in "ab"]
+    >>> both = graph.add("both", Meld(2), *(graph.add(f"{at.node}-edge", Punctuate(Ordered()), at) for at in links))
+    >>> graph.sink("out", graph.add("times", Project(["ts"]), both))
+    >>> [node.name for node in pruned(graph).plan().nodes if isinstance(node.operator, Project)]
+    ['a-edge-columns', 'b-edge-columns', 'times']
+    """
+    return _Pruning(graph).twin
+
+
+def narrows(node: Node) -> list[str] | None:
+    """Return the columns that a ``Project`` keeps by their names; None: the node does something else."""
+    operator = node.operator
+    if not isinstance(operator, Project) or operator.progressing is not None:
+        return None
+    return [*operator.columns] if all(name is of for name, of in operator.columns.items()) else None
+
+
+class _Pruning:
+    """The graph that is made, with the schemas of its streams."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._plan, self.twin = graph.plan(), Graph(graph.name)
+        self._reads, self._before = _reads(self._plan), _before_generators(self._plan)
+        self._schemas: dict[Stream, Schema] = {}
+        for node in self._plan.nodes:
+            self._add(node)
+
+    def _add(self, node: Node) -> None:
+        streams = [self._input(node, port) for port in range(len(node.inputs))]
+        if node.schema is not None:
+            self.twin.source(node.name, node.schema)
+            self._schemas[Stream(node.name, node.ports[0])] = node.schema
+        elif node.operator is None:
+            self.twin.sink(node.name, *streams)
+        else:
+            self.twin.add(node.name, node.operator, *streams)
+            out = node.operator.output_schemas(tuple(self._schemas[stream] for stream in streams))
+            self._schemas |= {Stream(node.name, port): one for port, one in zip(node.ports, out, strict=True)}
+
+    def _input(self, node: Node, port: int) -> Stream:
+        """Return the stream of an input, with a ``Project`` behind it where some of its columns are of no use."""
+        stream = self._plan.input(node, port)
+        schema = self._schemas[stream]
+        if node.operator is None or node.name in self._before or isinstance(node.operator, Project):
+            return stream
+        stays = self._reads[node.name][port] | {schema.progressing, schema.change}
+        columns = [name for name in schema.names if name in stays]
+        return stream if columns == schema.names else self._narrow(stream, columns)
+
+    def _narrow(self, stream: Stream, columns: list[str]) -> Stream:
+        """Return the stream with ``columns`` alone: one that is there, or a new one."""
+        port = "" if stream.port == self._plan.node(stream.node).ports[0] else f"-{stream.port}"
+        name, number = f"{stream.node}{port}-columns", 1
+        while (found := self.twin.nodes.get(name)) is not None and narrows(found) != columns:
+            number += 1
+            name = f"{stream.node}{port}-columns-{number}"
+        narrow = Project(columns)
+        made = Stream(name, narrow.outputs[0])
+        if found is None:
+            self.twin.add(name, narrow, stream)
+            [self._schemas[made]] = narrow.output_schemas((self._schemas[stream],))
+        return made
+
+
+def _reads(plan: Plan) -> dict[str, tuple[frozenset[str], ...]]:
+    """Return of each node the columns of its inputs that it or a later one reads."""
+    found: dict[str, tuple[frozenset[str], ...]] = {}
+    behind: dict[Stream, frozenset[str]] = dict.fromkeys(plan.schemas, frozenset())
+    for node in reversed(plan.nodes):
+        schemas = tuple(plan.schema(plan.input(node, port)) for port in range(len(node.inputs)))
+        answer = tuple(frozenset(schema.names) for schema in schemas)
+        if node.operator is not None:
+            later = tuple(behind[Stream(node.name, port)] for port in node.ports)
+            answer = node.operator.reads(schemas, later)
+        found[node.name] = answer
+        for port, columns in enumerate(answer):
+            behind[plan.input(node, port)] |= columns
+    return found
+
+
+def _before_generators(plan: Plan) -> set[str]:
+    """Return the generators of punctuation, and the nodes whose output leads to one."""
+    found: set[str] = set()
+    for node in reversed(plan.nodes):
+        if node.name in found or (node.operator is not None and node.operator.makes_progress):
+            found |= {node.name, *(stream.node for stream in node.inputs)}
+    return found
