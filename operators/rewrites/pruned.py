@@ -4,8 +4,8 @@
     Select     ->  Select, Project       the same, of those that it reads itself
 
 Operators answer which columns they read (``Operator.reads``), from the sinks to the sources; a sink reads all of its
-stream.  Nothing is dropped in front of a generator of punctuation, for the promises of a source about its columns
-decide which tuples are late.  Results and late tuples are the same.
+stream.  Nothing is dropped in front of a generator of punctuation, for that of a source, by any of its
+columns, decides which tuples are late.  Results and late tuples are the same.
 
 Source: projection push-down, as in any relational planner.
 """
