@@ -25,6 +25,7 @@ Marks = NDArray[np.bool_]
 _LEAST = knob(__name__, "_LEAST", 16, power=True)  # keys, and words of the heap
 _PLACES = 4  # for each key: few texts look for a second place
 _CHUNK = knob(__name__, "_CHUNK", 256)  # keys for which room is made, at least; else as many as there are
+_SHARED = 4  # texts for each code of a column whose dictionary has all of them
 _SLACK = 16  # bytes that ``kernels.write`` needs behind the last text
 _ALL = np.empty(0, np.bool_)
 _ALL.flags.writeable = False
@@ -34,8 +35,8 @@ _INDEXES = frozenset(kind.id for kind in (pa.int32(), pa.int64()))
 class TextTable:
     """Codes of distinct texts, or strings of bytes, and of null, 0, 1, 2... in order of first sight.
 
-    ``nbytes``: bytes of the texts and their places, with the room that is left, and of the dictionary that was read
-    last.
+    ``nbytes``: bytes of the texts and their places, with the room that is left, and of the dictionaries that were
+    read and written last.
 
     >>> table = TextTable(pa.string())
     >>> table.encode(pa.array(["b", "a", "b"]), add=True), table.encode(pa.array(["a", "z"]), add=False)
@@ -44,7 +45,7 @@ class TextTable:
     ['a', 'a', 'b']
     """
 
-    __slots__ = ("_heap", "_places", "_seen", "_sizes", "_texts", "_words", "nbytes")
+    __slots__ = ("_all", "_heap", "_places", "_seen", "_sizes", "_texts", "_words", "nbytes")
 
     def __init__(self, kind: pa.DataType) -> None:
         self._texts = _is_texts(kind)
@@ -52,6 +53,9 @@ class TextTable:
         self._heap = np.zeros(_LEAST, np.uint64)
         self._places = np.full(_PLACES * _LEAST, -1, np.int32)
         self._sizes = np.array([0, -1, 0])  # how many codes there are, the code of null, words of the heap
+        self._all: pa.Array | None = (
+            None  # all texts by code, that of null empty, as a dictionary of key columns
+        )
         self._seen: tuple[pa.Array, Integers] | None = None  # the last dictionary, and the codes of its texts
         self._measure()
 
@@ -85,21 +89,27 @@ class TextTable:
         """Return the text of each code as a column of type ``kind``; O(bytes)."""
         if pa.types.is_dictionary(kind):
             return self._dictionary(codes, kind)
+        texts, null = self._plain(codes, kind), int(self._sizes[1])
+        if null < 0 or not (nulls := int(np.count_nonzero(codes == null))):
+            return texts
+        valid = pa.py_buffer(np.packbits(codes != null, bitorder="little"))
+        return pa.Array.from_buffers(kind, codes.size, [valid, *texts.buffers()[1:]], nulls)
+
+    def _plain(self, codes: Integers, kind: pa.DataType) -> pa.Array:
+        """Return the text of each code; that of null is empty."""
         null = int(self._sizes[1])
         offsets = np.empty(codes.size + 1, np.int64)
         _kernels().lengths(self._words, self._heap, null, codes, offsets)
         data = np.empty(int(offsets[-1]) + _SLACK, np.uint8)
         _kernels().write(self._words, self._heap, codes, offsets, data)
-        valid, nulls = None, 0
-        if null >= 0 and (nulls := int(np.count_nonzero(codes == null))):
-            valid = pa.py_buffer(np.packbits(codes != null, bitorder="little"))
         large = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
         if not large and offsets[-1] >= 1 << 31:
             msg = f"keys of {offsets[-1]} bytes do not fit into one column of {kind}: use large_{kind}"
             raise pa.ArrowInvalid(msg)
         ends = offsets if large else offsets.astype(np.int32)
-        buffers = [valid, pa.py_buffer(ends), pa.py_buffer(data[: offsets[-1]])]
-        return pa.Array.from_buffers(kind, codes.size, buffers, nulls)
+        return pa.Array.from_buffers(
+            kind, codes.size, [None, pa.py_buffer(ends), pa.py_buffer(data[: offsets[-1]])], 0
+        )
 
     @property
     def _table(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int32]]:
@@ -154,19 +164,29 @@ class TextTable:
         self._measure()
 
     def _dictionary(self, codes: Integers, kind: pa.DataType) -> pa.Array:
-        """Return a column of those texts that occur, and an index for each code."""
-        null = int(self._sizes[1])
-        some = occurring(codes, len(self))
-        some = some[some != null]
-        place = np.zeros(len(self), kind.index_type.to_pandas_dtype())
-        place[some] = np.arange(some.size)
-        indexes = pa.array(place[codes], mask=codes == null if null >= 0 else None)
-        return pa.DictionaryArray.from_arrays(
-            indexes, self.values(some, kind.value_type), ordered=kind.ordered
-        )
+        """Return a column with an index for each code.
+
+        Its dictionary has all texts, so that columns share it; of few codes it has those that occur.
+        """
+        null, index = int(self._sizes[1]), kind.index_type.to_pandas_dtype()
+        every = self._all is not None and self._all.type == kind.value_type and len(self._all) == len(self)
+        if every or len(self) <= _SHARED * codes.size:
+            if not every:
+                self._all = self._plain(np.arange(len(self)), kind.value_type)
+                self._measure()
+            texts, places = self._all, codes.astype(index)
+        else:
+            some = occurring(codes, len(self))
+            place = np.zeros(len(self), index)
+            place[some] = np.arange(some.size)
+            texts, places = self._plain(some, kind.value_type), place[codes]
+        indexes = pa.array(places, mask=codes == null if null >= 0 else None)
+        return pa.DictionaryArray.from_arrays(indexes, texts, ordered=kind.ordered)
 
     def _measure(self) -> None:
         held = self._words.nbytes + self._heap.nbytes + self._places.nbytes + self._sizes.nbytes
+        if self._all is not None:
+            held += self._all.get_total_buffer_size()
         if self._seen is not None:
             held += self._seen[0].get_total_buffer_size() + self._seen[1].nbytes
         self.nbytes = held  # asked for after each message

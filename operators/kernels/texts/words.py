@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 ONE, SEVEN, EIGHT = np.uint64(1), np.uint64(7), np.uint64(8)
+_PAIR = np.uint64(16)  # bytes
 WORD = np.uint64(64)  # bits
 SHORT = np.uint64(15)  # bytes that lie in the two words
 LONG = np.uint64(255) << np.uint64(56)
@@ -72,22 +73,24 @@ def _short(at, size):
 
 @njit(cache=True, nogil=True)
 def _long(at, size):
-    """Return the hash of a longer text."""
-    bits, rest = size, size & SEVEN
-    for i in range(np.uint64(0), size - rest, EIGHT):
-        bits = hashed(bits, word(at + i))
-    return hashed(bits, last_bytes(at + size, rest))
+    """Return the hash of a longer text, 16 bytes at a time; the last ones may be read twice."""
+    bits, i, last = size, np.uint64(0), size - _PAIR
+    while i < last:
+        bits, i = hashed(bits ^ word(at + i), word(at + i + EIGHT)), i + _PAIR
+    return hashed(bits ^ word(at + last), word(at + last + EIGHT))
 
 
 @njit(cache=True, nogil=True)
 def _in_heap(held, at, size):
-    """Tell whether a longer text is the one whose bytes are at an address ``held`` of the heap."""
-    rest, same = size & SEVEN, word(held - EIGHT) == size
-    if same:
-        for i in range(np.uint64(0), size - rest, EIGHT):
-            same &= word(held + i) == word(at + i)
-        same &= rest == 0 or word(held + size - rest) == last_bytes(at + size, rest)
-    return same
+    """Tell whether a longer text is the one whose bytes are at an address ``held`` of the heap; as ``_long``."""
+    if word(held - EIGHT) != size:
+        return False
+    i, last = np.uint64(0), size - _PAIR
+    differ = (word(held + last) ^ word(at + last)) | (word(held + last + EIGHT) ^ word(at + last + EIGHT))
+    while i < last and differ == 0:
+        differ = (word(held + i) ^ word(at + i)) | (word(held + i + EIGHT) ^ word(at + i + EIGHT))
+        i += _PAIR
+    return differ == 0
 
 
 @njit(cache=True, nogil=True)
