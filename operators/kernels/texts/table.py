@@ -23,6 +23,8 @@ from oop_engine.operators.kernels.texts.words import (
     WORD,
     address,
     code_of,
+    hash_of,
+    in_heap,
     last_bytes,
     place_of,
     words_of,
@@ -85,17 +87,25 @@ def _null(sizes, room):
 
 
 @njit(cache=True, nogil=True)
-def _at_once(offsets, data, words, places, bits, rows, codes):
-    """Write the codes of short texts that are at their first place, -1 of all others; return how many these are.
+def _at_once(offsets, data, table, bits, rows, codes):
+    """Write the codes of texts that are at their first place, -1 of all others; return how many these are.
 
     ``rows`` uint64 (BLOCK,), written: which ones these are.
     """
+    words, heap, places = table
     left, nothing, one = np.uint64(0), np.uint64(0), ONE
-    begin, last, shift = address(data), len(data) - 16, WORD - bits
+    begin, texts, last, shift = address(data), address(heap), len(data) - 16, WORD - bits
     for i in range(np.uint64(len(codes))):  # unsigned: no index is below 0
         at, size = np.int64(offsets[i]), np.uint64(offsets[i + one] - offsets[i])
         code = np.int64(-1)
-        if at <= last and size <= SHORT:
+        if size > SHORT:
+            first = hash_of(begin + np.uint64(at), size)
+            held = places[hashed(first, LONG) >> shift]
+            row = np.uint64(held)
+            where = texts + (words[row, 1] & START) * EIGHT if held >= 0 and words[row, 1] > LONG else nothing
+            if where and words[row, 0] == first and in_heap(where, begin + np.uint64(at), size):
+                code = np.int64(held)
+        elif at <= last:
             first, second, wide = (
                 word(begin + np.uint64(at)),
                 word(begin + np.uint64(at + 8)),
@@ -124,7 +134,7 @@ def find(offsets, data, valid, table, sizes, codes):
     for start in range(0, len(codes), BLOCK):
         its = codes[start : start + BLOCK]
         ends = offsets[start : start + len(its) + 1]
-        for k in range(_at_once(ends, data, words, places, bits, rows, its)):
+        for k in range(_at_once(ends, data, table, bits, rows, its)):
             i = rows[k]
             at = np.uint64(ends[i])
             its[i] = code_of(begin + at, np.uint64(ends[i + ONE]) - at, *where)
@@ -144,7 +154,7 @@ def encode(offsets, data, valid, table, sizes, codes, begin):
     for start in range(begin, len(codes), BLOCK):
         its, some = codes[start : start + BLOCK], valid[start : start + BLOCK]
         ends = offsets[start : start + len(its) + 1]
-        left = _at_once(ends, data, words, places, bits, rows, its)
+        left = _at_once(ends, data, table, bits, rows, its)
         if len(some):
             left = _marked(some, its, rows)
         for k in range(left):

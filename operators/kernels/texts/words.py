@@ -28,6 +28,8 @@ __all__ = [
     "WORD",
     "address",
     "code_of",
+    "hash_of",
+    "in_heap",
     "last_bytes",
     "place_of",
     "words_of",
@@ -72,7 +74,7 @@ def _short(at, size):
 
 
 @njit(cache=True, nogil=True)
-def _long(at, size):
+def hash_of(at, size):
     """Return the hash of a longer text, 16 bytes at a time; the last ones may be read twice."""
     bits, i, last = size, np.uint64(0), size - _PAIR
     while i < last:
@@ -81,8 +83,8 @@ def _long(at, size):
 
 
 @njit(cache=True, nogil=True)
-def _in_heap(held, at, size):
-    """Tell whether a longer text is the one whose bytes are at an address ``held`` of the heap; as ``_long``."""
+def in_heap(held, at, size):
+    """Tell whether a longer text is the one whose bytes are at an address ``held`` of the heap; as ``hash_of``."""
     if word(held - EIGHT) != size:
         return False
     i, last = np.uint64(0), size - _PAIR
@@ -109,7 +111,7 @@ def place_of(first, second, at, size, words, heap, places, bits):
             held = word(row + EIGHT)
             if held == second:
                 return np.int64(code), place
-            if second == LONG and held > LONG and _in_heap(heap + (held & START) * EIGHT, at, size):
+            if second == LONG and held > LONG and in_heap(heap + (held & START) * EIGHT, at, size):
                 return np.int64(code), place
         place = (place + ONE) & last
 
@@ -117,7 +119,7 @@ def place_of(first, second, at, size, words, heap, places, bits):
 @njit(cache=True, nogil=True)
 def words_of(at, size):
     """Return the two words of a text, of a longer one without where it lies."""
-    return (_long(at, size), LONG) if size > SHORT else _short(at, size)
+    return (hash_of(at, size), LONG) if size > SHORT else _short(at, size)
 
 
 @njit(cache=True, nogil=True)
