@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from oop_engine.core.errors import TraceError, UsageError
+from oop_engine.core.units import dated
 from oop_engine.pipeline.declaration import load_declaration
 from oop_engine.pipeline.job import Wanted, run_pipeline
 from oop_engine.pipeline.segmenting import open_segments
@@ -396,6 +397,7 @@ def test_the_flights_are_those_of_the_scenario(spark: SparkSession, january: Pat
     for name, source in open_segments(out / "traces").items():
         messages = (message for number in range(source.count()) for message in source.read(number))
         whole, mine = profile(messages, source.schema, ("carrier",)).to_dict(), told["profile"][name]
+        whole |= {end: dated(whole[end], "s") for end in ("first", "last")}
         assert {key: whole[key] for key in mine if key not in ("source", "by", "groups")} == {
             key: value for key, value in mine.items() if key not in ("source", "by", "groups")
         }
