@@ -29,10 +29,12 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.ordering.kept_page import KeptPage
 from oop_engine.operators.ordering.time_sorted import last_time
+from oop_engine.system.knobs import knob
 
 __all__ = ["Merge"]
 
 _MOST = 10_000  # inputs
+_SMALL = knob(__name__, "_SMALL", 4096)  # rows; smaller pages are put together, so that there are few of them
 
 
 @checked_arguments
@@ -92,7 +94,17 @@ class Merge(Operator):
             kept = KeptPage.of(page.without_arrival())
             self._count(kept, 1)
             self._waiting[port].append(kept)
+            self._join_small(self._waiting[port])
             yield from self._advance(port, reached)
+
+    def _join_small(self, waiting: list[KeptPage]) -> None:
+        """Put small pages together as they come, for each costs as much memory as many rows; O(log rows) a row."""
+        while len(waiting) > 1 and len(waiting[-2].page) <= 2 * len(waiting[-1].page) < 2 * _SMALL:
+            after, before = waiting.pop(), waiting.pop()
+            made = KeptPage.made(concat(self.schemas_in[0], [before.page, after.page]))
+            for kept, sign in ((after, -1), (before, -1), (made, 1)):
+                self._count(kept, sign)
+            waiting.append(made)
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
         if isinstance(punctuation, Linear):

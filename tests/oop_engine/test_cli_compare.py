@@ -72,9 +72,11 @@ def test_late_rows_come_first_in_the_headline(folder: Path) -> None:
     told = json.loads(call(folder, "log.csv", *options, "--json").stdout)
     assert [(run["order"], run["late"], run["held_to"]) for run in told["runs"]] == [
         ("in", 20, "brute force"),
+        ("in", 20, "brute force"),  # the best that is known: aggregated at once
         ("out", 20, "brute force"),
     ]
-    assert told["runs"][0]["wrong"] == told["runs"][1]["wrong"] > 0
+    assert len({run["wrong"] for run in told["runs"]}) == 1
+    assert told["runs"][0]["wrong"] > 0
     assert [claim["holds"] for claim in told["claims"]] == [None, True]
 
 

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import gc
+import tracemalloc
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -96,3 +99,24 @@ def test_bad_parameters():
         Merge(0)
     with pytest.raises(GraphError, match="Merge: inputs must have the same schema"):
         Merge(2).output_schemas((SCHEMA, Schema(SCHEMA.fields, "ts", "ms")))
+
+
+@pytest.mark.parametrize("rows", [1, 16, 4096])
+def test_bytes_are_those_that_are_held_whatever_the_size_of_pages(rows: int) -> None:
+    def waiting() -> Merge:
+        merge = Merge(2).opened(SCHEMA, SCHEMA)
+        for start in range(0, 4096, rows):
+            columns = {name: [*range(start, start + rows)] for name in SCHEMA.names}
+            list(merge.on_page(0, Page.of(SCHEMA, columns)))
+        return merge
+
+    waiting()  # fill caches
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0] + pa.total_allocated_bytes()
+    merge = waiting()
+    gc.collect()
+    held = tracemalloc.get_traced_memory()[0] + pa.total_allocated_bytes() - before
+    tracemalloc.stop()
+    assert merge.state().tuples == 4096
+    assert held <= 1.2 * merge.state().nbytes + 20_000
