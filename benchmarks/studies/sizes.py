@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine import Graph, Schema
+from oop_engine.core.arguments import ARGUMENTS
 from oop_engine.core.graphs.graph import Plan
 from oop_engine.operators.slicing.accumulator import Accumulator
 from oop_engine.system.kernel import Kernel
@@ -91,5 +92,6 @@ def _behind(item: Any) -> list[object]:
     if isinstance(item, _COLUMNS):
         return []
     if isinstance(item, dict):
-        return [*item, *item.values()]  # the collector leaves out keys that are texts
+        state = [(key, one) for key, one in item.items() if key != ARGUMENTS]  # those are of the query
+        return [each for pair in state for each in pair]  # the collector leaves out keys that are texts
     return gc.get_referents(item)
