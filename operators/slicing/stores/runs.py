@@ -36,6 +36,7 @@ Sides = Callable[[int, int], tuple[int, int]]
 """Returns where a window starts and ends, by its first and last place."""
 
 _LEAST = knob(__name__, "_LEAST", 64)  # partial aggregates; fewer are not worth a merge
+_SMALL = knob(__name__, "_SMALL", 1024)  # rows; fresh ones of smaller pages are put together
 _PAIRS = knob(
     __name__, "_PAIRS", 1 << 20
 )  # (row, window) pairs combined at a time, as far as one window allows
@@ -147,8 +148,17 @@ class HeldRuns:
         self._fresh.append(runs)
         self._fresh_partials += runs.partials
         self.nbytes += runs.nbytes
+        self._join_small()
         if self._fresh_partials > max(self._room * self._merged_partials, _LEAST):
             self.merged()
+
+    def _join_small(self) -> None:
+        """Put the rows of small pages behind each other, for the objects of a page take as much as many rows."""
+        fresh = self._fresh
+        while len(fresh) > 1 and fresh[-2].rows <= 2 * fresh[-1].rows < 2 * _SMALL:
+            after, before = fresh.pop(), fresh.pop()
+            fresh.append(before.joined(after))
+            self.nbytes += fresh[-1].nbytes - before.nbytes - after.nbytes
 
     def merged(self) -> Runs:
         """Return all rows, those that belong together as one."""
