@@ -168,7 +168,7 @@ def compare(
     A parameter in ``settings`` is not swept.  ``on_run`` is called with each run's name, its number
     and how many there are; ``on_tuples`` with the number of tuples that went in.
 
-    ``compare(graph, feeds)`` compares a graph of yours with its in-order twin, over a feed for each of its sources
+    ``compare(graph, feeds)`` compares a graph of yours with its in-order twins, over a feed for each of its sources
     (see ``scenario_of``, which also takes a sink, and keys of its results).
     Raises ``UsageError`` for parameters that the scenario does not have, and for feeds of other sources.
 
@@ -180,7 +180,7 @@ def compare(
     >>> graph.sink("out", graph.add("count", WindowAggregate(Tumbling(10), {"n": Count()}), edge))
     >>> found = compare(graph, {"log": [{"ts": 1}, {"ts": 12}, {"ts": 3}]})
     >>> [(run.order, run.late, run.missing, run.wrong) for run in found.runs]
-    [('in', 1, 0, 1), ('out', 1, 0, 1)]
+    [('in', 1, 0, 1), ('in', 1, 0, 1), ('out', 1, 0, 1)]
     """
     if isinstance(scenario, Graph):
         scenario, settings = scenario_of(scenario, settings or {}), None
