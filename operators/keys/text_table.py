@@ -25,7 +25,7 @@ Marks = NDArray[np.bool_]
 _LEAST = knob(__name__, "_LEAST", 16, power=True)  # keys, and words of the heap
 _PLACES = 4  # for each key: few texts look for a second place
 _CHUNK = knob(__name__, "_CHUNK", 256)  # keys for which room is made, at least; else as many as there are
-_SHARED = 4  # texts for each code of a column whose dictionary has all of them
+_SHARED = knob(__name__, "_SHARED", 4)  # texts for each code of a column whose dictionary has all of them
 _SLACK = 16  # bytes that ``kernels.write`` needs behind the last text
 _ALL = np.empty(0, np.bool_)
 _ALL.flags.writeable = False
