@@ -72,7 +72,13 @@ class ProgressLine:
 
     def __init__(self, progress: Any = None) -> None:
         self._progress = progress
-        self._task = progress.add_task("", total=None, tuples=0) if progress is not None else None
+        self._shares: dict[str, float | None] = {}
+        self._task = progress.add_task("", total=None, tuples=0, bound="") if progress is not None else None
+
+    @property
+    def visible(self) -> bool:
+        """Whether somebody watches."""
+        return self._progress is not None
 
     def on_run(self, title: str, number: int, of: int) -> None:
         """Show that run ``number`` (from 0) of ``of`` begins."""
@@ -85,6 +91,18 @@ class ProgressLine:
         if self._progress is not None:
             task = self._progress.tasks[self._task]
             self._progress.update(self._task, tuples=task.fields["tuples"] + more)
+
+    def on_bound(self, bound: str) -> None:
+        """Show up to where the results are complete."""
+        if self._progress is not None:
+            self._progress.update(self._task, bound=shown(bound))
+
+    def on_share(self, source: str, share: float | None) -> None:
+        """Show which part of a source (0 to 1) is read; the time that is left is that of the one with the least."""
+        self._shares[source] = share
+        known = [each for each in self._shares.values() if each is not None]
+        if self._progress is not None and len(known) == len(self._shares):
+            self._progress.update(self._task, total=1.0, completed=min(known))
 
 
 @contextmanager
@@ -110,8 +128,7 @@ def watching() -> Iterator[ProgressLine]:
         """How many tuples went in, and how many a second."""
 
         def render(self, task: Task) -> Text:
-            tuples = task.fields["tuples"]
-            return Text(f"{tuples:,} tuples, {tuples / max(task.elapsed or 0, 0.1):,.0f}/s", style="dim")
+            return Text(_pace(task.fields, task.elapsed, task.total, task.completed), style="dim")
 
     one_line = Column(no_wrap=True, overflow="ellipsis")
     title = TextColumn("{task.description}", markup=False, table_column=one_line)
@@ -119,3 +136,14 @@ def watching() -> Iterator[ProgressLine]:
     shown = Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=5)
     with shown:
         yield ProgressLine(shown)
+
+
+def _pace(fields: dict[str, Any], elapsed: float | None, total: float | None, completed: float) -> str:
+    """Return how many tuples went in, how many a second, the bound, and the time left where a part is known."""
+    seconds = max(elapsed or 0, 0.1)
+    parts = [f"{fields['tuples']:,} tuples", f"{fields['tuples'] / seconds:,.0f}/s"]
+    if fields["bound"]:
+        parts.append(f"complete before {fields['bound']}")
+    if total and 0 < completed <= total:
+        parts.append(f"{seconds * (total - completed) / completed:,.0f} s left")
+    return ", ".join(parts)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from oop_engine.system.knobs import knob
 
-__all__ = ["CODECS", "compressing", "is_compressed", "opened", "seekable", "without_codec"]
+__all__ = ["CODECS", "compressing", "is_compressed", "opened", "seekable", "share_read", "without_codec"]
 
 CODECS = {".gz": "gzip", ".zst": "zstd"}
 """Names of Arrow's codecs, by suffix."""
@@ -44,6 +44,11 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         io.BufferedReader(_Raw(stream), _BUFFER) as found,
     ):
         yield found
+
+
+def share_read(path: Path, file: IO[bytes]) -> float | None:
+    """Return the part of an ``opened`` file that was read, 0 to 1; None: it is compressed."""
+    return None if is_compressed(path) else file.tell() / max(path.stat().st_size, file.tell(), 1)
 
 
 @contextmanager

@@ -71,6 +71,12 @@ class Trace:
         self._page_rows = page_rows
         self._on_refused = on_refused
 
+    @property
+    def share(self) -> float | None:
+        """The part of the file that the iteration has read, 0 to 1; None: not known (compressed, or another format)."""
+        share: float | None = getattr(self._reader, "share", None)
+        return share
+
     def __iter__(self) -> Iterator[Message]:
         return self._read(self._on_refused)
 

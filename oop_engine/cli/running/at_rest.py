@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from oop_engine.core.graphs.graph import Graph
-    from oop_engine.core.operator import Message
+    from oop_engine.core.graphs.stream import Stream
+    from oop_engine.core.operator import Message, State
     from oop_engine.core.schema import Schema
     from oop_engine.operators.policies.running_bound import Policy
     from oop_engine.traces.csv_format import CsvFormat
@@ -147,7 +148,9 @@ def at_rest(
     with watching() as watch:
         watch.on_run(str(path), 0, 1)
         outcome = run_graph(
-            graph, {name: _watched(name, trace, watch, rows) for name, trace in traces.items()}
+            graph,
+            {name: _watched(name, trace, watch, rows) for name, trace in traces.items()},
+            watch=_BoundShown(watch, sink.name, schema) if watch.visible else None,
         )
     read = [
         rows_read(name, rows[name], trace.refused, trace.nulls, trace.unknown)
@@ -173,6 +176,23 @@ def at_rest(
     return 0
 
 
+class _BoundShown:
+    """Shows the bound of the results of one sink: those before it are complete."""
+
+    def __init__(self, watch: ProgressLine, sink: str, schema: Schema) -> None:
+        self._watch, self._sink, self._schema = watch, sink, schema
+
+    def passed(self, stream: Stream, node: str, message: Message, now: int) -> None:
+        """Show the bound of a punctuation that reaches the sink."""
+        from oop_engine.core.punctuation import Linear
+
+        if node == self._sink and isinstance(message, Linear):
+            self._watch.on_bound(str(self._schema.in_json(message.below)))
+
+    def kept(self, now: int, state: State) -> None:
+        """Leave the state alone."""
+
+
 def _watched(name: str, trace: Trace, watch: ProgressLine, rows: dict[str, int]) -> Iterator[Message]:
     """Yield the messages of a trace; count its rows, and its columns that the schema does not have."""
     from oop_engine.core.page import Page
@@ -183,6 +203,7 @@ def _watched(name: str, trace: Trace, watch: ProgressLine, rows: dict[str, int])
         if isinstance(message, Page):
             rows[name] += len(message)
             watch.on_tuples(len(message))
+            watch.on_share(name, trace.share)
 
 
 def _check_unused(

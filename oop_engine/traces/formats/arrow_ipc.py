@@ -40,6 +40,7 @@ class ArrowReader:
 
     def __init__(self, path: Path, times: tuple[str, ...] = ()) -> None:
         self._path = path
+        self.share: float | None = None
         with readable(path), seekable(path) as source:
             schema = pa.ipc.open_file(source).schema
             self.fields = schema.remove_metadata()
@@ -52,6 +53,7 @@ class ArrowReader:
             reader = pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=sorted(wanted)))
             for i in range(reader.num_record_batches):
                 batch, metadata = reader.get_batch_with_custom_metadata(i)
+                self.share = (i + 1) / reader.num_record_batches
                 punctuation = punctuation_in(metadata)
                 yield batch.select(columns.names) if punctuation is None else punctuation
 

@@ -25,7 +25,7 @@ from oop_engine.core.punctuation import Punctuation
 from oop_engine.core.values.arrays import converted
 from oop_engine.core.values.rfc3339 import for_texts
 from oop_engine.system.knobs import knob
-from oop_engine.traces.compressed import opened
+from oop_engine.traces.compressed import opened, share_read
 from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.format import Marks, Record, readable, require_textual
 from oop_engine.traces.formats.csv_cells import canonical
@@ -61,6 +61,7 @@ class CsvReader:
         wanted: Collection[str] = (),
     ) -> None:
         self._path = path
+        self.share: float | None = None
         self.marks = Marks()
         self.notes: list[str] = []
         given = csv or CsvFormat()
@@ -185,6 +186,7 @@ class CsvReader:
         with opened(self._path) as file:
             file.read(self._mark)
             while block := file.read(_BLOCK):
+                self.share = share_read(self._path, file)
                 if decoder is not None:
                     yield decoder.decode(block).encode()
                 else:  # to the end of a line, so that nothing is left to be copied

@@ -22,7 +22,7 @@ from oop_engine.core.errors import TraceError
 from oop_engine.core.punctuation import GroupWise, Joint, Linear, Punctuation, Watermark
 from oop_engine.core.values.rfc3339 import moment_texts
 from oop_engine.system.knobs import knob
-from oop_engine.traces.compressed import opened
+from oop_engine.traces.compressed import opened, share_read
 from oop_engine.traces.format import LINE, REFUSED, Marks, Record, readable, require_textual
 from oop_engine.traces.formats.encodings import refuse_wide
 from oop_engine.traces.formats.json_names import named
@@ -52,6 +52,7 @@ class JsonReader:
 
     def __init__(self, path: Path, times: tuple[str, ...] = (), *, typed: bool = False) -> None:
         self._path = path
+        self.share: float | None = None
         self.marks = Marks()
         self.other: OtherKey | None = None
         head = b"".join(lines for lines, no_row in apart(self._head(), times) if not no_row)
@@ -86,7 +87,7 @@ class JsonReader:
             first = file.read(_BLOCK).removeprefix(_MARK)
             refuse_wide(self._path, first)
             while block := first or file.read(_BLOCK):
-                first = b""
+                first, self.share = b"", share_read(self._path, file)
                 if not block.endswith(b"\n"):
                     start = block.rfind(b"\n") + 1
                     block += file.readline(_LONGEST)

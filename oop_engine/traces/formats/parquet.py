@@ -38,6 +38,7 @@ class ParquetReader:
 
     def __init__(self, path: Path, times: tuple[str, ...] = ()) -> None:
         self._path = path
+        self.share: float | None = None
         with readable(path), seekable(path) as source, pq.ParquetFile(source, **_INT96) as file:
             self.marks = Marks.of(file.schema_arrow)
             self._written = _written_as(file)
@@ -55,6 +56,7 @@ class ParquetReader:
             rows, nanoseconds = 0, self._nanoseconds(fine, page_rows)
             for batch in file.iter_batches(page_rows, columns=columns.names, use_threads=False):
                 rows += batch.num_rows
+                self.share = rows / max(file.metadata.num_rows, 1)
                 found = self._as_written(batch.select(columns.names))
                 yield _checked(found, columns, next(nanoseconds)) if fine else found
             if rows != file.metadata.num_rows:
