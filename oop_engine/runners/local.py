@@ -101,11 +101,12 @@ class Local:
         self._rested = asyncio.Event()
         self._now = {node.name: NEVER for node in self.plan.of_kind("source")}
         self._schemas = {name: self.plan.schema(Stream(name)) for name in self._now}
+        self._places = {name: f"graph {plan.name!r}, source {name!r}" for name in self._now}
         self._refusals = Refusals("Local", bad_rows)
         self._takes_bad = bad_rows not in (None, "refuse")
         self._far = FarTimes(self.plan.name, self._schemas)
         self._lanes = {
-            name: RowLane(self._place(name), schema, max_delay_s, self._bad(name))
+            name: RowLane(self._places[name], schema, max_delay_s, self._bad(name))
             for name, schema in self._schemas.items()
         }
         self._in_turn = {name: asyncio.Lock() for name in self._lanes}
@@ -148,11 +149,8 @@ class Local:
         """The bad rows that were left out, counted by source and reason; see ``bad_rows``."""
         return self._refusals.counts
 
-    def _place(self, source: str) -> str:
-        return f"graph {self.plan.name!r}, source {source!r}"
-
     def _bad(self, source: str) -> Refuse | None:
-        return self._refusals.of(source, self._place(source)) if self._takes_bad else None
+        return self._refusals.of(source, self._places[source]) if self._takes_bad else None
 
     @property
     def clock_every(self) -> int | None:
@@ -176,7 +174,7 @@ class Local:
             await self._rows_sent(source)
             self._check(source)  # the source may have ended meanwhile
         if not isinstance(message, MESSAGES):
-            intake = Intake(self._place(source), self._schemas[source], "push", refused=self._bad(source))
+            intake = Intake(self._places[source], self._schemas[source], "push", refused=self._bad(source))
             for made in intake.messages(message):
                 await self.push(source, made, now, at_once=at_once)
             return
@@ -246,7 +244,7 @@ class Local:
                 await self._rows_sent(source)
 
     async def _push(self, source: str, message: Message, now: int | None, *, alone: bool = False) -> None:
-        message = admitted(self._place(source), self._schemas[source], message)
+        message = admitted(self._places[source], self._schemas[source], message)
         if isinstance(message, Page) and len(message):
             self._far.see(source, message)
             if message.arrival is not None:

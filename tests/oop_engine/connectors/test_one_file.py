@@ -86,7 +86,7 @@ def test_what_does_not_fit_is_told_with_the_file(tmp_path: Path) -> None:
         sink_of(f"file:{tmp_path / 'out.parquet'}")
     with pytest.raises(SetupError, match="there is no folder"):
         run_async(opened(tmp_path / "none" / "out.jsonl"))
-    with pytest.raises(SetupError, match="has 0 bytes, and a checkpoint 40: put the file back"):
+    with pytest.raises(SetupError, match="has 0 bytes, and a checkpoint 40: restore the file"):
         run_async(opened(path, [40, ""]))
 
     async def two() -> None:

@@ -62,7 +62,8 @@ def test_explain_tells_stages_and_why_there_is_a_shuffle() -> None:
 
 def test_explain_gives_one_reason_for_sources_that_have_the_same() -> None:
     result = invoke("explain", "nyc_flights", "--on", "spark", "--order", "out")
-    words = "why a shuffle: 'EWR-progress', 'JFK-progress', 'LGA-progress' are each read in one place"
+    names = ", ".join(f"'{airport}-progress-columns'" for airport in ("EWR", "JFK", "LGA"))
+    words = f"why a shuffle: {names} are each read in one place"
     assert result.output.count("why a shuffle") == result.output.count(words) == 3
 
 

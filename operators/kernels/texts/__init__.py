@@ -1,1 +1,0 @@
-"""Kernels of text keys: their words, and the table that finds them."""
