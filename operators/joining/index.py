@@ -91,7 +91,8 @@ class JoinIndex:
     def matches(self, codes: Ints, low: Ints, high: Ints) -> Iterator[Match]:
         """Yield the matches of probes: their numbers, and the entries of a run.
 
-        At most ``PAGE_ROWS`` at a time.  O(log tuples) a probe and run, O(1) a match.
+        Dead tuples may match: they have to be out of reach.  At most ``PAGE_ROWS`` at a time.  O(log tuples) a probe
+        and run, O(1) a match.
         """
         for run in self._reached(low, high):
             for probes, entries in run.matches(codes, low, high, PAGE_ROWS):
