@@ -42,8 +42,10 @@ demo-spark: $(VENV)/.spark ## run the flights and the links on Spark too (Java c
 	$(BIN)/oop-engine replay links --on spark --compare
 
 test: export PYTHONDONTWRITEBYTECODE := # many processes load what the first of them has compiled
+test: export PYTHONHASHSEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ') # all processes collect the same tests
 test: lint ## lint, strict types, then all tests: layers, docs, examples, laws
 	@$(MAKE) --no-print-directory --jobs=2 warm types rewritten
+	@echo "seed of hashes: PYTHONHASHSEED=$$PYTHONHASHSEED"
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup $(ARGS)
 
 fuzz: $(VENV)/.dev ## damaged and hostile files, many times more of them than in the tests: make fuzz TIMES=100
