@@ -6,6 +6,8 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SOURCE := oop_engine operators scenarios benchmarks tests conftest.py
 JOBS   ?= auto
+# drawn once, for all processes of a test run have to collect the same tests
+SEED   := $(shell od -An -N2 -tu2 /dev/urandom | tr -d " ")
 
 PEERS  := bytewax pathway pyflink pyspark quix
 PACKAGES_bytewax := bytewax==0.21.*
@@ -42,7 +44,7 @@ demo-spark: $(VENV)/.spark ## run the flights and the links on Spark too (Java c
 	$(BIN)/oop-engine replay links --on spark --compare
 
 test: export PYTHONDONTWRITEBYTECODE := # many processes load what the first of them has compiled
-test: export PYTHONHASHSEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ') # all processes collect the same tests
+test: export PYTHONHASHSEED ?= $(SEED)
 test: lint ## lint, strict types, then all tests: layers, docs, examples, laws
 	@$(MAKE) --no-print-directory --jobs=2 warm types rewritten
 	@echo "seed of hashes: PYTHONHASHSEED=$$PYTHONHASHSEED"
