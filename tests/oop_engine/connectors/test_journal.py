@@ -95,7 +95,8 @@ def test_data_are_there_again_from_any_position_on_and_then_the_source(tmp_path:
     again = read(Journal(source, tmp_path, segment_bytes=30), first[2][1])
     assert [int(data) for data, _ in first + again[2:]] == [*range(9)]
     assert again[:2] == first[3:]
-    assert source.asked == [None, 9]
+    assert source.asked[0] is None
+    assert 5 <= source.asked[1] <= 9  # how far it was read ahead goes by the time that it took
     assert source.forgotten == 9
     everything = read(Journal(source, tmp_path))
     assert everything == first + again[2:]
