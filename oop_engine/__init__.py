@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # to use
     from oop_engine.connectors.sources.kafka import Kafka as Kafka
     from oop_engine.connectors.sources.mqtt import Mqtt as Mqtt
     from oop_engine.connectors.sources.postgres_changes import PostgresChanges as PostgresChanges
+    from oop_engine.connectors.sources.pushed import Pushed as Pushed
     from oop_engine.connectors.sources.redis_stream import RedisStream as RedisStream
     from oop_engine.connectors.sources.server_events import ServerEvents as ServerEvents
     from oop_engine.connectors.sources.tcp_lines import TcpLines as TcpLines

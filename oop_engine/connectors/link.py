@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager, ExitStack, aclosing
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from oop_engine.connectors.sources.pace import Pace
+from oop_engine.connectors.pace import Pace
 from oop_engine.core.errors import SetupError
 from oop_engine.system.stopwatch import wall
 

@@ -12,27 +12,40 @@ from typing import Any
 import msgpack
 import pyarrow as pa
 
+from oop_engine.core.page import Page
 from oop_engine.core.punctuation import Punctuation
-from oop_engine.core.values.arrow_data import is_arrow
-from oop_engine.core.values.frames import typed_batches
+from oop_engine.core.values.frames import cells_of, typed_batches, typed_column
 from oop_engine.core.values.python_values import natural
+from oop_engine.runners.feeds.of_now import of_now
+from oop_engine.runners.feeds.tables import is_column
 from oop_engine.traces.formats.msgpack_frames import frame_of
 from oop_engine.traces.punctuation_records import punctuation_of
 
 __all__ = ["UNPACKABLE", "lasting", "packer", "unpacked"]
 
-_ARROW, _PUNCTUATION, _VALUE = 1, 2, 3
+_ARROW, _PUNCTUATION, _VALUE, _COLUMN = 1, 2, 3, 4
 UNPACKABLE = (TypeError, ValueError, OverflowError, pa.ArrowException)
 """Errors of a value that has no form as bytes: an object of Python, an integer of more than 64 bits."""
 
 
 def lasting(data: Any) -> Any:
-    """Return data that can be read twice: of a reader, its batches."""
-    if data.__class__ is dict or data.__class__ is bytes:
-        return data
-    if isinstance(data, list | tuple):
-        return [lasting(each) for each in data]
-    return typed_batches(data) if hasattr(data, "__arrow_c_stream__") else data
+    """Return data that can be read twice: as ``of_now``, and of iterators and Arrow data all that is in them."""
+    return of_now(data, _read)
+
+
+def _read(data: Any) -> Any:
+    """Return all that is in Arrow data or an iterator."""
+    return _batches(data) if hasattr(data, "__arrow_c_stream__") else [of_now(each, _read) for each in data]
+
+
+def _batches(data: Any) -> Any:
+    """Return the batches of Arrow data; of a frame of pandas whose cells have no type in common, columns of objects."""
+    try:
+        return typed_batches(data)
+    except UNPACKABLE:
+        if (cells := cells_of(data)) is None:
+            raise
+        return cells
 
 
 def packer() -> Callable[[Any], bytes]:
@@ -57,8 +70,10 @@ def unpacked(packed: bytes) -> Iterator[tuple[Any, int]]:
 def _extended(value: Any) -> msgpack.ExtType:
     if isinstance(value, Punctuation):
         return msgpack.ExtType(_PUNCTUATION, msgpack.packb(frame_of(value)))
-    if is_arrow(value):
+    if isinstance(value, pa.RecordBatch | Page):
         return msgpack.ExtType(_ARROW, _stream(pa.record_batch(value)))
+    if is_column(value):
+        return msgpack.ExtType(_COLUMN, _stream(pa.record_batch([typed_column(value)], ["column"])))
     if isinstance(value, int):  # of more than 64 bits: it would come back as a decimal
         msg = f"an integer must be of 64 bits; got {value}"
         raise OverflowError(msg)
@@ -69,7 +84,9 @@ def _plain(kind: int, data: bytes) -> Any:
     if kind == _PUNCTUATION:
         return punctuation_of(msgpack.unpackb(data))
     batch = pa.ipc.open_stream(data).read_next_batch()
-    return batch if kind == _ARROW else batch.column(0)[0].as_py()
+    if kind == _ARROW:
+        return batch
+    return batch.column(0) if kind == _COLUMN else batch.column(0)[0].as_py()
 
 
 def _stream(batch: pa.RecordBatch) -> bytes:

@@ -20,7 +20,7 @@ from oop_engine.query.data_stream import DataStream
 from oop_engine.query.event_time import Disorder, EventTime
 from oop_engine.query.feeds import files_in
 from oop_engine.query.step import of_operator, of_source
-from oop_engine.runners.feeds.forms import is_whole
+from oop_engine.runners.feeds.kinds import is_whole
 from oop_engine.traces.format_registry import FORMATS, format_of
 from oop_engine.traces.trace import open_trace
 

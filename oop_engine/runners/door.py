@@ -25,7 +25,8 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation, Watermark
 from oop_engine.core.schema import Schema
 from oop_engine.runners.feeds.bad_rows import Refuse
-from oop_engine.runners.feeds.forms import MESSAGES, RING
+from oop_engine.runners.feeds.forms import RING
+from oop_engine.runners.feeds.kinds import MESSAGES
 from oop_engine.runners.feeds.rows import BadRowError, RowReader
 from oop_engine.system.stopwatch import wall
 

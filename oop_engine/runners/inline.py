@@ -25,7 +25,8 @@ from oop_engine.runners import states
 from oop_engine.runners.dispatch import Result, Signal, Watch, not_open, statistics_of
 from oop_engine.runners.door import RowLane, admitted
 from oop_engine.runners.feeds.far_times import FarTimes
-from oop_engine.runners.feeds.forms import MESSAGES, Intake
+from oop_engine.runners.feeds.forms import Intake
+from oop_engine.runners.feeds.kinds import MESSAGES
 from oop_engine.runners.worker import Agenda, Delivery, InlineRoute, Worker
 from oop_engine.system.memory import keep_freed
 from oop_engine.system.stopwatch import wall

@@ -37,7 +37,8 @@ from oop_engine.runners.door import RowLane, admitted
 from oop_engine.runners.faults import FAULTS, first_of
 from oop_engine.runners.feeds.bad_rows import BadRows, Refusals, Refuse
 from oop_engine.runners.feeds.far_times import FarTimes
-from oop_engine.runners.feeds.forms import MESSAGES, Intake
+from oop_engine.runners.feeds.forms import Intake
+from oop_engine.runners.feeds.kinds import MESSAGES
 from oop_engine.runners.station import Inbox, LocalRoute, Station, Way
 from oop_engine.system.memory import keep_freed
 from oop_engine.system.stopwatch import wall

@@ -33,7 +33,7 @@ from oop_engine.service.gate import Gate
 from oop_engine.service.letters.record_reader import Piece, RecordReader
 from oop_engine.system.knobs import knob
 
-__all__ = ["Inlet", "inlets_of"]
+__all__ = ["Inlet", "inlets_of", "places_of"]
 
 _LINE = knob(__name__, "_LINE", 64)
 """Bytes of data that count as a row."""
@@ -206,6 +206,11 @@ def inlets_of(
         msg = f"graph {plan.name!r}: has the sources {', '.join(names)}; got {got}{renamed(sources, names)}"
         raise UsageError(msg)
     return {name: Inlet(name, sources[name], plan.schema(Stream(name)), dead, local, took) for name in names}
+
+
+def places_of(inlets: Mapping[str, Inlet]) -> dict[str, LiveSource]:
+    """Return the sources, by their names in messages."""
+    return {f"source {name!r}": inlet.source for name, inlet in inlets.items()}
 
 
 def _rows(data: Any) -> int:

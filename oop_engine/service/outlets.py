@@ -123,36 +123,10 @@ class Outlets:
             with suppress(UnreachableError, OSError, *sink.failures):
                 await sink.forget()
 
-    async def close(self, failed: BaseException | None) -> None:
-        """Close all sinks, whatever one of them raises.
-
-        The first error is raised, unless the service has ``failed`` before: then each is a note of that.
-        """
-        errors = [
-            error for name, sink in self._sinks.items() if (error := await _closed(name, sink)) is not None
-        ]
-        if failed is None and errors:
-            failed = errors.pop(0)
-            for error in errors:
-                _note(failed, error)
-            raise failed
-        for error in errors:
-            _note(failed, error)
-
-
-async def _closed(name: str, sink: LiveSink) -> Exception | None:
-    """Close a sink; return the error of that."""
-    try:
-        await sink.close()
-    except Exception as error:
-        error.add_note(f"{_words(name)}: raised by close")
-        return error
-    return None
-
-
-def _note(failed: BaseException | None, error: Exception) -> None:
-    assert failed is not None
-    failed.add_note(f"{'; '.join(getattr(error, '__notes__', []))}: {type(error).__name__}: {error}")
+    @property
+    def places(self) -> dict[str, LiveSink]:
+        """The sinks, by their names in messages."""
+        return {_words(name): sink for name, sink in self._sinks.items()}
 
 
 @contextmanager

@@ -27,10 +27,11 @@ from oop_engine.runners.local import Local
 from oop_engine.service.arrival_clock import ArrivalClock
 from oop_engine.service.checkpoint_folder import CheckpointFolder
 from oop_engine.service.checkpoint_manifest import CheckpointManifest, check_names
+from oop_engine.service.closing import close_all
 from oop_engine.service.dead_letters import DeadLetters
 from oop_engine.service.gate import Gate
 from oop_engine.service.hints import hints, lost_in_a_crash
-from oop_engine.service.inlet import inlets_of
+from oop_engine.service.inlet import inlets_of, places_of
 from oop_engine.service.letters.retries import retries_of
 from oop_engine.service.outlets import Outlets
 from oop_engine.service.resuming import (
@@ -60,8 +61,7 @@ _KEPT = 20
 class Service:
     """One run of ``serve``, with the parts of the world that a simulation replaces.
 
-    ``clock``: seconds since 1970; ``steady``: seconds that nobody sets (None: those of ``clock``); ``aside`` does some
-    work off the event loop, and is awaited.
+    ``clock``: seconds since 1970; ``steady``: those that nobody sets (None: ``clock``); ``aside`` works off the loop.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Service:
         return served_of(self.epochs, over, self.inlets, *counts, self.local.statistics)
 
     async def _close(self, kind: object, error: BaseException | None, trace: object) -> None:
-        await self.outlets.close(error)
+        await close_all({**places_of(self.inlets), **self.outlets.places}, error)
 
     async def _in_time(self, work: Callable[[], Awaitable[Any]]) -> None:
         """Await work with the sinks, or leave it to the next service: if stopped while a server of one is away."""

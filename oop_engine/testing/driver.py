@@ -15,7 +15,8 @@ from oop_engine.core.punctuation import NEVER, Punctuation, Watermark
 from oop_engine.core.schema import Schema
 from oop_engine.runners.dispatch import handle
 from oop_engine.runners.door import admitted
-from oop_engine.runners.feeds.forms import MESSAGES, Intake
+from oop_engine.runners.feeds.forms import Intake
+from oop_engine.runners.feeds.kinds import MESSAGES
 
 __all__ = ["END", "Driver", "as_bytes", "multiset", "net_content"]
 

@@ -13,6 +13,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from inspect import signature
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
@@ -27,9 +28,11 @@ from oop_engine import (
     Gathered,
     Graph,
     GroupWise,
+    Journal,
     Linear,
     Local,
     Page,
+    Pushed,
     Scenario,
     Schema,
     UsageError,
@@ -148,6 +151,28 @@ def served(feed: Any) -> list[Any]:
     return sink.rows
 
 
+def journaled(feed: Any, folder: Path) -> list[Any]:
+    """Return the rows of the life in which they come, which are those of the next one, out of the journal."""
+    journal = mkdtemp(dir=folder.parent)
+    found = served(Journal(feed, journal))
+    assert served(Journal([], journal)) == found
+    return found
+
+
+def pushed_into_a_service(feed: Any) -> list[Any]:
+    sink, source = Gathered(), Pushed()
+
+    async def main() -> None:
+        service = asyncio.create_task(serve(passing(), {"in": source}, {"out": sink}))
+        async for item in asynchronous([feed] if isinstance(feed, int) else feed):
+            await source.push(item)
+        source.end()
+        await service
+
+    run_async(main())
+    return sink.rows
+
+
 def through_graph_driver(feed: Any) -> list[Any]:
     driver = GraphDriver(passing())
     driver.feed("in", feed)
@@ -175,6 +200,8 @@ DOORS: dict[str, Callable[[Any, Path], list[Any]]] = {
     ),
     "serve": lambda feed, _: served(feed),
     "serve, asynchronous": lambda feed, _: served(asynchronous(feed)),
+    "serve, journal": journaled,
+    "serve, pushed": lambda feed, _: pushed_into_a_service(feed),
     "Local.push": lambda feed, _: through_local(feed),
     "Inline.push": lambda feed, _: pushed(lambda runner, _: runner.push("in", feed)),
     "GraphDriver": lambda feed, _: through_graph_driver(feed),
@@ -188,6 +215,51 @@ DOORS: dict[str, Callable[[Any, Path], list[Any]]] = {
 def test_the_same_rows_come_through_every_door_in_every_form(door: str, tmp_path: Path) -> None:
     for number, (form, made) in enumerate(FORMS.items()):
         assert DOORS[door](made(), tmp_path / str(number)) == ROWS, form
+
+
+def used_again(row: Any, change: Callable[[Any, int], None]) -> Iterator[Any]:
+    for number in range(5):
+        change(row, number)
+        yield row
+
+
+def set_all(row: Any, number: int) -> None:
+    for name, value in (("ts", number), ("host", f"h{number}"), ("ms", None)):
+        setattr(row, name, value)
+
+
+AGAIN: dict[str, Callable[[], Iterator[Any]]] = {
+    "a dictionary": lambda: used_again({}, lambda row, n: row.update(ts=n, host=f"h{n}")),
+    "a mapping": lambda: used_again(UserDict(), lambda row, n: row.update(ts=n, host=f"h{n}")),
+    "a list": lambda: used_again([0, "", None], lambda row, n: row.__setitem__(slice(2), [n, f"h{n}"])),
+    "a dataclass": lambda: used_again(Data(0, "", None), set_all),
+    "a list of a dictionary": lambda: used_again([{}], lambda rows, n: rows[0].update(ts=n, host=f"h{n}")),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_row_that_is_used_again_is_what_it_was_when_it_came(door: str, tmp_path: Path) -> None:
+    wanted = [{"ts": n, "host": f"h{n}", "ms": None} for n in range(5)]
+    for number, (form, made) in enumerate(AGAIN.items()):
+        assert DOORS[door](made(), tmp_path / str(number)) == wanted, form
+
+
+def test_a_list_within_a_row_is_what_it_was_when_the_row_came() -> None:
+    schema = Schema({"ts": pa.int64(), "tags": pa.list_(pa.int64())}, "ts", "s")
+    graph, tags, sink = Graph("g"), list[int](), Gathered()
+    graph.sink("out", graph.source("in", schema))
+    makes: list[Callable[[int], Any]] = [lambda n: {"ts": n, "tags": tags}, lambda n: (n, tags)]
+    for make in makes:
+
+        def rows(make: Callable[[int], Any] = make) -> Iterator[Any]:
+            for number in range(3):
+                tags[:] = range(number)
+                yield make(number)
+
+        run_async(serve(graph, {"in": rows()}, {"out": sink}))
+        found = run(graph, {"in": rows()}).results["out"].to_pylist()
+        assert [row["tags"] for row in found] == [row["tags"] for row in sink.rows] == [[], [0], [0, 1]]
+        sink.rows.clear()
 
 
 @pytest.mark.parametrize(
@@ -310,7 +382,7 @@ def test_what_has_no_form_is_refused_with_all_that_have(
 ) -> None:
     if "asynchronous" in door and feed == 5:
         return
-    if "serve" in door and feed != 5:
+    if "serve" in door and (feed != 5 or "pushed" in door):
         assert DOORS[door](feed, tmp_path) == []
         return
     words = "must be a LiveSource or an iterable of rows; got int" if "serve" in door else words

@@ -12,7 +12,8 @@ from oop_engine.connectors.message_format import shown
 from oop_engine.connectors.source import Format, LiveSource, Position
 from oop_engine.connectors.sources.on_thread import ThreadReader
 from oop_engine.core.errors import UsageError
-from oop_engine.runners.feeds.forms import is_whole
+from oop_engine.runners.feeds.kinds import is_whole
+from oop_engine.runners.feeds.of_now import of_now
 from oop_engine.traces.trace import Trace
 
 __all__ = ["Feed", "Generated", "Replayed", "is_feed"]
@@ -34,7 +35,7 @@ class _OfFeed(LiveSource):
             try:
                 async for item in items:
                     count += 1
-                    yield item, count
+                    yield of_now(item), count
                     if self.blocks:
                         break
                 else:
@@ -80,6 +81,9 @@ class Generated(_OfFeed):
     """
 
     def __init__(self, feed: Feed, format: Format = "rows") -> None:
+        if not is_feed(feed):
+            msg = f"Generated: must be a LiveSource or an iterable of rows; got {type(feed).__name__}"
+            raise UsageError(msg)
         self._feed, self.format = feed, format
 
     def read(self, position: Position) -> AsyncIterator[tuple[Any, Position]]:

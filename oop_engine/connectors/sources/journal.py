@@ -124,6 +124,10 @@ class Journal(LiveSource):
         for start in [start for start, end in pairwise(starts[:-1]) if end <= position]:
             await self._aside(partial(self._disk.remove, self._path(start)))
 
+    async def close(self) -> None:
+        """Close the source."""
+        await self._source.close()
+
     @property
     def _place(self) -> str:
         return f"journal {self._folder}"
@@ -234,10 +238,17 @@ class Journal(LiveSource):
         finally:
             reading.cancel()
             await asyncio.gather(reading, *([writing] if writing else []), return_exceptions=True)
-            for given, position in self._source.rest():
-                self._keep(packer(), given, position, waiting)
-            if (rest := waiting.take()).data and not (writing and writing.exception()):
-                await self._aside(partial(self._append, rest))  # it comes with the next start
+            if not (writing and writing.exception()):
+                await self._keep_rest(waiting)
+
+    async def _keep_rest(self, waiting: _Waiting) -> None:
+        """Write all that the source still has, which comes with the next start."""
+        for given, position in self._source.rest():
+            self._keep(packer(), given, position, waiting)
+        if (rest := waiting.take()).data:
+            await self._aside(partial(self._append, rest))
+        if self._before is not None:
+            await self._source.acknowledge(self._before)
 
     async def _read(self, waiting: _Waiting) -> None:
         pack = packer()
@@ -248,13 +259,13 @@ class Journal(LiveSource):
                     await waiting.emptied.wait()
 
     def _keep(self, pack: Callable[[Any], bytes], given: Any, position: Position, waiting: _Waiting) -> None:
-        data = lasting(given)
         try:
+            data = lasting(given)
             packed = pack([data, position])
         except UNPACKABLE as error:
             if self.unreadable is None:
                 raise
-            self.unreadable(f"cannot be kept: {error}", repr(data)[:1000], 1)
+            self.unreadable(f"cannot be kept: {error}", repr(given)[:1000], 1)
         else:
             waiting.put(data, packed, position)
 
@@ -270,6 +281,7 @@ class Journal(LiveSource):
         else:
             self._disk.append(self._path(start), content)
         begin, self._end = self._end + _HEADER.size, self._end + len(content)
+        self._before = group.position
         self._segment = start if self._end - start < self._segment_bytes else None
         return begin
 

@@ -15,6 +15,7 @@ from inspect import isgenerator
 from typing import Any
 
 from oop_engine.core.errors import UsageError
+from oop_engine.runners.feeds.of_now import of_now
 from oop_engine.system.knobs import knob
 
 __all__ = ["ThreadReader"]
@@ -139,7 +140,7 @@ class ThreadReader:
                 await feed.aclose()
 
     def _put(self, item: Any) -> None:
-        self.left.append(item)
+        self.left.append(of_now(item))  # a generator may use its row again for the next one
         if not self._told:
             self._told = True
             self._tell()

@@ -16,7 +16,7 @@ from oop_engine.core.values.array_likes import as_arrow, objects
 from oop_engine.core.values.arrow_data import check_unit, record_batches
 from oop_engine.core.values.python_values import natural
 
-__all__ = ["columns_of", "part", "typed_batches"]
+__all__ = ["cells_of", "columns_of", "part", "typed_batches", "typed_column"]
 
 
 def columns_of(
@@ -52,12 +52,28 @@ def typed_batches(data: Any) -> list[pa.RecordBatch]:
     """Return all rows of Arrow data or a frame as batches; raises ``TypeError`` for a column of several types."""
     if not _is_pandas(data):
         return list(record_batches(data))
-    named = data.reset_index() if any(name is not None for name in data.index.names) else data
-    columns = (named.iloc[:, at] for at in range(named.shape[1]))
-    arrays = [
-        natural(objects(column)) if (found := as_arrow(column)) is None else found for column in columns
-    ]
+    named = _with_index(data)
+    arrays = [typed_column(named.iloc[:, at]) for at in range(named.shape[1])]
     return list(pa.table(arrays, [str(name) for name in named.columns]).to_batches())
+
+
+def typed_column(column: Any) -> pa.Array:
+    """Return a column of any library in the type that it has; raises ``TypeError`` for one of several types."""
+    found = as_arrow(column)
+    whole = natural(objects(column)) if found is None else found
+    return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
+
+
+def cells_of(data: Any) -> dict[str, list[Any]] | None:
+    """Return the columns of a frame of pandas as objects, whatever types they have; None: it is none."""
+    if not _is_pandas(data):
+        return None
+    named = _with_index(data)
+    return {str(name): objects(named.iloc[:, at]) for at, name in enumerate(named.columns)}
+
+
+def _with_index(data: Any) -> Any:
+    return data.reset_index() if any(name is not None for name in data.index.names) else data
 
 
 def _is_pandas(data: Any) -> bool:

@@ -22,42 +22,34 @@ from typing import Any
 
 import pyarrow as pa
 
-from oop_engine.core.change import Change
 from oop_engine.core.errors import ContractError
 from oop_engine.core.groups.in_python import rows_of
 from oop_engine.core.late.late_page import FEW, packed_rows
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page, concat
-from oop_engine.core.punctuation import GroupWise, Joint, Linear, Watermark
 from oop_engine.core.schema import Schema
 from oop_engine.core.values.arrow_data import is_arrow
 from oop_engine.core.values.python_values import is_missing
 from oop_engine.runners.feeds.bad_rows import Refuse, refuse
 from oop_engine.runners.feeds.in_turn import InTurn
+from oop_engine.runners.feeds.kinds import READY, is_values, is_whole
 from oop_engine.runners.feeds.rows import BadRowError, RowReader, is_row
-from oop_engine.runners.feeds.tables import columns_in, fields_of_array, is_column, part, value_at
+from oop_engine.runners.feeds.tables import columns_in, is_column, part, value_at
 from oop_engine.system.knobs import knob
 from oop_engine.traces.punctuation_records import is_punctuation, punctuation_of_body
 from oop_engine.traces.trace import Trace
 
-__all__ = ["MESSAGES", "RING", "Intake", "is_value", "is_whole"]
+__all__ = ["RING", "Intake"]
 
 RING = knob(__name__, "RING", 1024)
 """The most rows that wait: a page of so many costs a third of a microsecond a row, and some milliseconds at most."""
 
-MESSAGES = Page, Linear, GroupWise, Joint, Watermark
-_READY = (*MESSAGES, Change)
 _TAKEN = (
     "a Page, punctuation, Arrow data, a data frame, columns ({'ts': [...]}), or rows: dictionaries, dataclasses, named "
     "tuples, tuples of values"
 )
 _MARK = "punctuation"
 _NONE: tuple[Message, ...] = ()
-
-
-def is_whole(feed: Any) -> bool:
-    """Tell whether a feed is one thing, not an iterable of them: a message, Arrow data, columns."""
-    return isinstance(feed, (*_READY, Mapping)) or is_arrow(feed) or fields_of_array(feed) is not None
 
 
 class Intake:
@@ -68,6 +60,7 @@ class Intake:
     ``ContractError``.
 
     >>> import pyarrow as pa
+    >>> from oop_engine import Linear
     >>> intake = Intake("here", Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s"))
     >>> [message for message in intake.messages([{"ts": 1, "k": "a"}, (2, "b"), Linear(2), {"k": ["c"], "ts": [3]}])]
     [Page(2 rows of ts, k), Linear(below=2), Page(1 rows of ts, k)]
@@ -131,13 +124,13 @@ class Intake:
                     values = None
         elif kind is tuple:
             if len(given) == self._width and given[0].__class__ in self._scalars:
-                values = given
+                values = self._reader.values(given) if self._reader.changes else given
         elif kind in self._of_class:
             values = self._of_class[kind](given)
         if values is not None and values[self._time].__class__ in self._scalars:  # a row like some before
             self._waiting.append(values)
             return self.flush() if len(self._waiting) >= RING else _NONE
-        if isinstance(given, _READY):
+        if isinstance(given, READY):
             ready = [*self.flush(), given]
             self._row += len(given) if isinstance(given, Page) else 0
             return ready
@@ -194,7 +187,7 @@ class Intake:
             return not (self._is_columns(given) or self._is_punctuation(given))
         if is_row(given):
             return not is_arrow(given)
-        return isinstance(given, list | tuple) and len(given) > 0 and is_value(given[0])
+        return is_values(given)
 
     def _is_columns(self, given: Mapping[Any, Any]) -> bool:
         """Tell whether a mapping has columns: its progressing attribute is a list or an array."""
@@ -287,12 +280,6 @@ class Intake:
             if text.startswith(f"{field.name!r} must be {field.type};"):
                 return f"{field.name}: cannot read {values[field.name]!r:.60} as {field.type}"
         return text
-
-
-def is_value(given: Any) -> bool:
-    """Tell whether something can be the first value of a row."""
-    inner = isinstance(given, (*_READY, Trace, list, tuple)) or is_row(given)
-    return not inner and not is_arrow(given) and fields_of_array(given) is None
 
 
 def _shown(given: Any) -> str:

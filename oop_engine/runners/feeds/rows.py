@@ -15,10 +15,13 @@ from dataclasses import fields, is_dataclass
 from operator import attrgetter, itemgetter
 from typing import Any
 
+import pyarrow as pa
+
 from oop_engine.core.schema import Schema
+from oop_engine.runners.feeds.still import still
 from oop_engine.system.close_names import did_you_mean
 
-__all__ = ["BadRowError", "RowReader", "is_row"]
+__all__ = ["BadRowError", "RowReader", "by_name", "is_row"]
 
 Reads = Callable[[Any], Sequence[Any]]
 
@@ -31,7 +34,8 @@ class RowReader:
     """Reads rows of ``schema``; ``on_others`` is called with the names in a row that are no columns.
 
     ``in_columns`` reads a mapping that has all columns, and raises ``KeyError`` otherwise.  ``of_class`` reads objects
-    of the classes that were found to have all columns, and no other, as attributes.
+    of the classes that were found to have all columns, and no other, as attributes.  ``changes``: values of its columns
+    may change behind it, so they are copied.
 
     >>> import pyarrow as pa
     >>> reader = RowReader(Schema({"ts": pa.int64(), "host": pa.string()}, "ts", "s"))
@@ -43,13 +47,13 @@ class RowReader:
         self.schema, self._on_others = schema, on_others
         self._names = schema.names
         self._width = len(self._names)
-        of = itemgetter(*self._names)
-        self.in_columns: Reads = of if self._width > 1 else lambda row: (of(row),)
+        self.changes = any(pa.types.is_nested(field.type) for field in schema.fields)
+        self.in_columns = self._all_of(itemgetter(*self._names))
         self.of_class: dict[type, Reads] = {}
         self._reads: dict[type, Reads] = {tuple: self._in_order, list: self._in_order, dict: self._by_name}
 
     def values(self, row: Any) -> Sequence[Any]:
-        """Return the values of a row in the order of the columns.
+        """Return the values of a row in the order of the columns, which later changes of the row do not change.
 
         Raises ``BadRowError`` with the reason if it has not the columns of the schema, or is no row.
         """
@@ -64,20 +68,20 @@ class RowReader:
             self._reads[kind] = reads = self._reader_of(row)
         return reads(row)
 
+    def _all_of(self, of: Callable[[Any], Any]) -> Reads:
+        """Return a function that reads the values of a row; lists in it are copied, for the row may be used again."""
+        values: Reads = of if self._width > 1 else lambda row: (of(row),)
+        return (lambda row: still(tuple(values(row)))) if self.changes else values
+
     def _reader_of(self, row: Any) -> Reads:
         """Return the function for all rows of the class of this one."""
         if isinstance(row, Mapping):
             return self._by_name
-        if (names := _field_names(row)) is not None:
-            if set(names) == set(self._names):
-                of = attrgetter(*self._names)
-                self.of_class[type(row)] = reads = of if self._width > 1 else lambda row: (of(row),)
-                return reads
-            return lambda row: self._by_name({name: getattr(row, name) for name in names})
-        if hasattr(row, "asDict"):  # a row of Spark
-            return lambda row: self._by_name(row.asDict())
-        if callable(getattr(row, "keys", None)):  # a row of sqlite3
-            return lambda row: self._by_name({name: row[name] for name in row.keys()})  # noqa: SIM118
+        if set(_field_names(row) or ()) == set(self._names):
+            self.of_class[type(row)] = reads = self._all_of(attrgetter(*self._names))
+            return reads
+        if is_row(row):
+            return lambda row: self._by_name(by_name(row))
         if isinstance(row, Sequence) and not isinstance(row, str | bytes):
             return self._in_order
         forms = "a dictionary, a dataclass, a named tuple, or a tuple of values"
@@ -88,7 +92,8 @@ class RowReader:
         if len(row) != self._width:
             msg = f"must have {self._width} values ({', '.join(self._names)}); got {len(row)}"
             raise BadRowError(msg)
-        return row
+        values = tuple(row)  # a list may be used again for the next row
+        return still(values) if self.changes else values
 
     def _by_name(self, row: Mapping[Any, Any]) -> Sequence[Any]:
         """Return the values of a row that may lack columns, or have others."""
@@ -100,11 +105,23 @@ class RowReader:
         if self.schema.progressing in lacks:
             msg = f"{self.schema.progressing} is null"
             raise BadRowError(msg)
-        return tuple(map(row.get, self._names)) if lacks else self.in_columns(row)
+        return self._in_order([*map(row.get, self._names)]) if lacks else self.in_columns(row)
 
     def _note(self, others: list[object]) -> None:
         if self._on_others is not None:
             self._on_others(others)
+
+
+def by_name(row: Any) -> Mapping[Any, Any]:
+    """Return the values of a row that names them (``is_row``), by name."""
+    if isinstance(row, Mapping):
+        return row
+    if (names := _field_names(row)) is not None:
+        return {name: getattr(row, name) for name in names}
+    if hasattr(row, "asDict"):  # a row of Spark
+        found: Mapping[Any, Any] = row.asDict()
+        return found
+    return {name: row[name] for name in row.keys()}  # noqa: SIM118  (a row of sqlite3)
 
 
 def is_row(given: Any) -> bool:
