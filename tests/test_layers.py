@@ -45,6 +45,7 @@ ONLY_IN = {
         "oop_engine/runners/faults.py",
         "oop_engine/runners/replay.py",
         "oop_engine/connectors/link.py",
+        "oop_engine/connectors/pace.py",
         "oop_engine/connectors/*/*.py",
         "oop_engine/service/*.py",
         "oop_engine/service/*/*.py",

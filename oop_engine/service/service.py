@@ -27,7 +27,6 @@ from oop_engine.runners.local import Local
 from oop_engine.service.arrival_clock import ArrivalClock
 from oop_engine.service.checkpoint_folder import CheckpointFolder
 from oop_engine.service.checkpoint_manifest import CheckpointManifest, check_names
-from oop_engine.service.closing import close_all
 from oop_engine.service.dead_letters import DeadLetters
 from oop_engine.service.gate import Gate
 from oop_engine.service.hints import hints, lost_in_a_crash
@@ -45,7 +44,7 @@ from oop_engine.service.resuming import (
     restore,
 )
 from oop_engine.service.served import Kept, Served, served_of
-from oop_engine.service.stopping import any_of, cancelled
+from oop_engine.service.stopping import any_of, cancelled, close_all
 from oop_engine.service.why import windows_of
 from oop_engine.system.on_thread import on_thread
 from oop_engine.system.stopwatch import wall

@@ -1,4 +1,4 @@
-"""Stopping: SIGTERM and Ctrl-C end a service in order; a second one ends it at once."""
+"""Stopping: SIGTERM and Ctrl-C end a service in order, a second one at once; all sources and sinks are closed."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import asyncio
 import logging
 import signal
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
-__all__ = ["any_of", "cancelled", "stopped_by_signals"]
+__all__ = ["any_of", "cancelled", "close_all", "stopped_by_signals"]
 
 _LOG = logging.getLogger("oop_engine")
 _AGAIN_S = 2.0
@@ -118,3 +118,32 @@ async def any_of(stop: asyncio.Event, readers: Collection[asyncio.Task[None]]) -
             waiting -= done
     finally:
         stopping.cancel()
+
+
+class _Part(Protocol):
+    async def close(self) -> None: ...
+
+
+async def close_all(parts: Mapping[str, _Part], failed: BaseException | None) -> None:
+    """Close all sources and sinks, which are there by their names in messages.
+
+    The first error is raised, unless the service has ``failed`` before: then each is a note of that.
+    """
+    errors = [error for name, part in parts.items() if (error := await _closed(name, part)) is not None]
+    first = failed or (errors.pop(0) if errors else None)
+    if first is None:
+        return
+    for error in errors:
+        first.add_note(f"{'; '.join(error.__notes__)}: {type(error).__name__}: {error}")
+    if failed is None:
+        raise first
+
+
+async def _closed(name: str, part: _Part) -> Exception | None:
+    """Close one of them; return the error of that."""
+    try:
+        await part.close()
+    except Exception as error:
+        error.add_note(f"{name}: raised by close")
+        return error
+    return None

@@ -23,8 +23,8 @@ class Pushed(LiveSource):
     """All that is given to ``push``, in that order: rows, lists of rows, pages, punctuation, or data of ``format``.
 
     ``room``: how many pushes may wait for the service; with more of them ``push`` waits.  It cannot be read again, so
-    rows since the last checkpoint are lost with the process; ``Journal(Pushed(), folder)`` has them again.  Rows that are
-    pushed before the service begins wait for it.  One service at a time reads it::
+    rows since the last checkpoint are lost with the process; ``Journal(Pushed(), folder)`` has them again.
+    Rows that are pushed before the service begins wait for it.  One service at a time reads it::
 
         calls = Pushed()
         service = asyncio.create_task(serve(graph, {"calls": Journal(calls, "journal")}, sinks, checkpoint="state"))
