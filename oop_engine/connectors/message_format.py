@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from oop_engine.connectors.payload import Metadata, Payload
 from oop_engine.connectors.source import Unreadable
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
@@ -24,6 +26,8 @@ from oop_engine.traces.validation import Validation
 
 __all__ = ["MESSAGE_FORMATS", "MessageFormat", "register_message_format", "shown"]
 
+_NULL, _ROW = -1, -2
+_NO_COLUMN = "oop_engine.none"
 _SHOWN = 1000  # characters of a record that cannot be read
 
 
@@ -32,7 +36,8 @@ class MessageFormat(ABC):
 
     ``headed``: a line of column names may come before the data.  ``by_lines``: it can be cut at the ends of lines, as
     the content of a file is.  ``unknown``: counts columns that the schema does not have; ``messages`` adds to it.
-    ``remembers``: attributes that ``messages`` changes, such as the line of names.
+    ``remembers``: attributes that ``messages`` changes, such as the line of names.  ``metadata``: columns of the schema
+    whose values come with a message, not in its payload; ``columns``: those of the payload.
     """
 
     headed = False
@@ -41,14 +46,37 @@ class MessageFormat(ABC):
     by_lines = True
     remembers: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, schema: Schema, place: str, unreadable: Unreadable) -> None:
+    def __init__(
+        self, schema: Schema, place: str, unreadable: Unreadable, metadata: Metadata | None = None
+    ) -> None:
         self.schema, self.place, self._unreadable = schema, place, unreadable
+        self.metadata = dict(metadata or {})
+        self.columns = pa.schema([field for field in schema.fields if field.name not in self.metadata])
+        self._told: list[Payload] = []  # that are being read, where there are columns of messages
         self.unknown = UnknownColumns(schema.names)
         self._validation = Validation(Path(place), schema, schema.fields, None, self._refused)
 
     @abstractmethod
     def messages(self, data: Any) -> Iterator[Message]:
         """Yield the messages in some data: whole lines, or a list of payloads."""
+
+    def read(self, data: Any) -> Iterator[Message]:
+        """Yield the messages in some data, with the columns of messages in their rows."""
+        if not self.metadata:
+            yield from self.messages(data)
+        elif isinstance(data, bytes):
+            yield from self._of(bytes(data), [_payload(data)])
+        else:
+            yield from self._of_payloads(map(_payload, data))
+
+    def is_row(self, payload: bytes) -> bool:
+        """Tell whether a payload has exactly one row, whatever it is: such payloads are read together."""
+        return False
+
+    def together(self, pieces: list[Any]) -> Any | None:
+        """Return several data in one, or None, as ``joined`` does: blocks of bytes with columns stay apart."""
+        apart = self.metadata and any(isinstance(piece, bytes) for piece in pieces)
+        return None if apart else self.joined(pieces)
 
     def joined(self, pieces: list[Any]) -> Any | None:
         """Return several data in one, with the same rows and punctuation; None (the default): they are read one by one.
@@ -68,9 +96,51 @@ class MessageFormat(ABC):
         return list(data) if isinstance(data, list | tuple) else [data]
 
     def _pages(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Page]:
-        for batch in batches:
+        for batch in map(self._told_too, batches) if self.metadata else batches:
             if (page := self._validation.page(batch)) is not None:
                 yield page.without_arrival()
+
+    def _of_payloads(self, payloads: Iterable[Payload]) -> Iterator[Message]:
+        """Yield the messages in payloads; those of one row each are read together."""
+        for key, some in groupby(enumerate(payloads), lambda each: self._group(*each)):
+            group = [payload for _, payload in some]
+            if key == _NULL:
+                yield from self._of_nulls(group)
+            else:
+                yield from self._of(group, group)
+
+    def _group(self, number: int, payload: Payload) -> int:
+        """Return a number that payloads have in common which are read together."""
+        return _NULL if payload.is_null else _ROW if self.is_row(payload) else number
+
+    def _of(self, data: Any, payloads: list[Payload]) -> Iterator[Message]:
+        self._told = payloads
+        yield from self.messages(data)
+
+    def _of_nulls(self, payloads: list[Payload]) -> Iterator[Message]:
+        """Yield the rows of messages that have no payload."""
+        self._told = payloads
+        nothing = {field.name: pa.nulls(len(payloads), field.type) for field in self.columns}
+        yield from self._pages([pa.RecordBatch.from_pydict(nothing or {_NO_COLUMN: pa.nulls(len(payloads))})])
+
+    def _told_too(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows with the columns of their messages; a row that has such a column itself is refused."""
+        rows = batch.num_rows
+        payloads, self._told = (
+            (self._told * rows, self._told)
+            if len(self._told) == 1
+            else (self._told[:rows], self._told[rows:])
+        )
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        taken = [columns.pop(name).is_valid().to_pylist() for name in self.metadata if name in columns]
+        for name, kind in self.metadata.items():
+            columns[name] = pa.array([payload.about.get(name) for payload in payloads], kind)
+        for name, theirs in zip([n for n in self.metadata if n in batch.schema.names], taken, strict=True):
+            if any(theirs):
+                _refuse_rows(
+                    columns, theirs, f"{name} is a column of the message, and the row has one, too", payloads
+                )
+        return pa.RecordBatch.from_pydict(columns)
 
     def _refused(self, row: int, rows: pa.RecordBatch, reason: str) -> None:
         self._unreadable(reason, shown(rows), rows.num_rows)
@@ -91,6 +161,22 @@ def register_message_format(name: str) -> Callable[[type[MessageFormat]], type[M
         return MESSAGE_FORMATS.register(name, kind, kind.__module__)
 
     return register
+
+
+def _payload(data: bytes) -> Payload:
+    return data if isinstance(data, Payload) else Payload(data, {})
+
+
+def _refuse_rows(
+    columns: dict[str, pa.Array], which: list[bool], reason: str, payloads: list[Payload]
+) -> None:
+    """Give a reason to rows that have none yet."""
+    before = columns[REFUSED].to_pylist() if REFUSED in columns else [None] * len(which)
+    lines = columns[LINE].to_pylist() if LINE in columns else [None] * len(which)
+    for at, bad in enumerate(which):
+        if bad and before[at] is None:
+            before[at], lines[at] = reason, bytes(payloads[at])[:_SHOWN]
+    columns |= {REFUSED: pa.array(before, pa.string()), LINE: pa.array(lines, pa.binary())}
 
 
 def shown(rows: pa.RecordBatch) -> str:

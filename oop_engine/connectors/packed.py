@@ -12,6 +12,7 @@ from typing import Any
 import msgpack
 import pyarrow as pa
 
+from oop_engine.connectors.payload import Payload
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import Punctuation
 from oop_engine.core.values.frames import cells_of, typed_batches, typed_column
@@ -21,9 +22,9 @@ from oop_engine.runners.feeds.tables import is_column
 from oop_engine.traces.formats.msgpack_frames import frame_of
 from oop_engine.traces.punctuation_records import punctuation_of
 
-__all__ = ["UNPACKABLE", "lasting", "packer", "unpacked"]
+__all__ = ["UNPACKABLE", "carried", "lasting", "packer", "unpacked"]
 
-_ARROW, _PUNCTUATION, _VALUE, _COLUMN = 1, 2, 3, 4
+_ARROW, _PUNCTUATION, _VALUE, _COLUMN, _PAYLOAD = 1, 2, 3, 4, 5
 UNPACKABLE = (TypeError, ValueError, OverflowError, pa.ArrowException)
 """Errors of a value that has no form as bytes: an object of Python, an integer of more than 64 bits."""
 
@@ -48,6 +49,26 @@ def _batches(data: Any) -> Any:
         return cells
 
 
+class _Carried:
+    """A payload with columns of its message: msgpack takes it for plain bytes."""
+
+    def __init__(self, payload: Payload) -> None:
+        self.payload = payload
+
+
+def carried(data: Any) -> Any:
+    """Return data as ``packer`` packs all of them.
+
+    >>> pack = packer()
+    >>> [(again, _)] = unpacked(pack(carried([Payload(b"a", {"_offset": 7})])))
+    >>> again, again[0].about
+    ([b'a'], {'_offset': 7})
+    """
+    if isinstance(data, Payload):
+        return _Carried(data)
+    return [*map(carried, data)] if data.__class__ is list else data
+
+
 def packer() -> Callable[[Any], bytes]:
     """Return a function that packs data; it raises one of ``UNPACKABLE``."""
     pack: Callable[[Any], bytes] = msgpack.Packer(default=_extended).pack
@@ -68,6 +89,10 @@ def unpacked(packed: bytes) -> Iterator[tuple[Any, int]]:
 
 
 def _extended(value: Any) -> msgpack.ExtType:
+    if isinstance(value, _Carried):
+        found = value.payload
+        body = msgpack.packb([None if found.is_null else bytes(found), dict(found.about)])
+        return msgpack.ExtType(_PAYLOAD, body)
     if isinstance(value, Punctuation):
         return msgpack.ExtType(_PUNCTUATION, msgpack.packb(frame_of(value)))
     if isinstance(value, pa.RecordBatch | Page):
@@ -81,6 +106,8 @@ def _extended(value: Any) -> msgpack.ExtType:
 
 
 def _plain(kind: int, data: bytes) -> Any:
+    if kind == _PAYLOAD:
+        return Payload(*msgpack.unpackb(data, use_list=False))
     if kind == _PUNCTUATION:
         return punctuation_of(msgpack.unpackb(data))
     batch = pa.ipc.open_stream(data).read_next_batch()

@@ -13,9 +13,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Container
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, TypeAlias
 
 from oop_engine.connectors.link import ServerLink
+from oop_engine.connectors.payload import Metadata
 from oop_engine.core.errors import UsageError
 from oop_engine.traces.csv_format import CsvFormat
 
@@ -49,6 +51,8 @@ class LiveSource:
     the service reads on while the graph is busy, and gathers their data itself.
     ``moves``: it goes on on a thread once ``blocks`` is set, as its data hold up the event loop.
     ``adds``: columns that it adds to rows by itself, which a schema need not have.
+    ``metadata``: columns that a schema may ask of its messages (an offset, a key), by name, with the types of their
+    values; ``wanted`` is set by the service: those that the schema has.  Where there are some, data are ``Payload``s.
     ``reads``: the file or folder of this machine that it reads, which no sink of the service may write to.
     ``unreadable`` is set by the service: a source calls it with rows that it cannot read itself.
     ``columns`` is set by the service: the names that its schema has; None: all that there are.
@@ -61,6 +65,8 @@ class LiveSource:
     moves: ClassVar[bool] = False
     blocks: bool = False
     adds: tuple[str, ...] = ()
+    metadata: Metadata = MappingProxyType({})
+    wanted: Container[str] = ()
     reads: Path | None = None
     is_file: ClassVar[bool] = False
     format: Format = "rows"

@@ -8,6 +8,7 @@ from oop_engine.connectors.formats import (  # noqa: F401
 )
 from oop_engine.connectors.formats.csv_messages import CsvMessages
 from oop_engine.connectors.message_format import MESSAGE_FORMATS, MessageFormat
+from oop_engine.connectors.payload import metadata_in
 from oop_engine.connectors.source import LiveSource, Unreadable
 from oop_engine.core.schema import Schema
 from oop_engine.traces.csv_format import CsvFormat
@@ -17,7 +18,15 @@ __all__ = ["MESSAGE_FORMATS", "made_format"]
 
 def made_format(source: LiveSource, schema: Schema, place: str, unreadable: Unreadable) -> MessageFormat:
     """Return the format in which a source's data are read; ``place`` and ``unreadable``: see ``MessageFormat``."""
+    metadata = metadata_in(schema, source.metadata, place)
+    source.wanted = frozenset(metadata)
     if not isinstance(source.format, CsvFormat) and source.format != "csv":
-        return MESSAGE_FORMATS[source.format](schema, place, unreadable)
+        kind = MESSAGE_FORMATS[source.format]
+        return (
+            kind(schema, place, unreadable, metadata=metadata)
+            if metadata
+            else kind(schema, place, unreadable)
+        )
     csv = source.format if isinstance(source.format, CsvFormat) else None
-    return CsvMessages(schema, place, unreadable, csv, in_file=source.is_file, by_lines=source.by_lines)
+    in_file, by_lines = source.is_file, source.by_lines
+    return CsvMessages(schema, place, unreadable, csv, metadata, in_file=in_file, by_lines=by_lines)

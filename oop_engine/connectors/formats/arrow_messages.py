@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from oop_engine.connectors.message_format import MessageFormat, register_message_format
-from oop_engine.core.errors import EngineError
+from oop_engine.core.errors import EngineError, TraceError
 from oop_engine.core.operator import Message
 from oop_engine.core.values.arrow_data import check_unit
 from oop_engine.core.values.column import column as column_of
@@ -60,8 +60,11 @@ class ArrowMessages(MessageFormat):
         place = Path(self.place)
         with pa.ipc.open_stream(payload) as reader:
             check_names(place, reader.schema)
+            if taken := [name for name in reader.schema.names if name in self.metadata]:
+                msg = f"{self.place}: {taken[0]} is a column of the message, and the payload has one, too"
+                raise TraceError(msg)
             check_unit(reader.schema, self.schema.progressing, self.schema.unit, self.place)
-            check_types(place, _plain(reader.schema), self.schema.fields)
+            check_types(place, _plain(reader.schema), self.columns)
             for batch, metadata in reader.iter_batches_with_custom_metadata():
                 if (punctuation := punctuation_in(metadata)) is not None:
                     yield self._validation.punctuation(punctuation)
@@ -69,7 +72,7 @@ class ArrowMessages(MessageFormat):
                     batch.validate(full=True)
                     for name in batch.schema.names:
                         self.unknown.add(name, batch.num_rows)
-                    columns = {name: batch.column(name) for name in self.schema.names}
+                    columns = {name: batch.column(name) for name in self.columns.names}
                     kinds = {name: plain_type(column.type) for name, column in columns.items()}
                     yield pa.RecordBatch.from_pydict(
                         {name: column_of(column, kinds[name], self.place) for name, column in columns.items()}

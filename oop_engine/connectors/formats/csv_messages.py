@@ -7,7 +7,7 @@ bytes give the same rows wherever reads are cut.  A payload (of Kafka, MQTT...) 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from oop_engine.connectors.message_format import MessageFormat, register_message_format
+from oop_engine.connectors.payload import Metadata
 from oop_engine.connectors.source import Unreadable
 from oop_engine.core.errors import TraceError, UsageError
 from oop_engine.core.operator import Message
@@ -52,12 +53,13 @@ class CsvMessages(MessageFormat):
         place: str,
         unreadable: Unreadable,
         csv: CsvFormat | None = None,
+        metadata: Metadata | None = None,
         *,
         in_file: bool = False,
         by_lines: bool = False,
     ) -> None:
-        super().__init__(schema, place, unreadable)
-        check_texts(Path(place), schema.fields)
+        super().__init__(schema, place, unreadable, metadata)
+        check_texts(Path(place), self.columns)
         self._sniffs = csv is None or csv.delimiter is None
         self._csv = csv or CsvFormat()
         if self._sniffs:
@@ -65,15 +67,36 @@ class CsvMessages(MessageFormat):
         if by_lines and codecs.lookup(self._csv.encoding or "utf-8").name.startswith(("utf-16", "utf-32")):
             msg = f"{place}: is read by lines; got encoding {self._csv.encoding!r}, whose lines do not end at a byte: "
             raise UsageError(msg + "convert it to UTF-8, or read whole files (GrowingFolder)")
-        self._names = list(self._csv.names) or schema.names
-        if missing := set(schema.names) - {*self._names}:
+        self._names = list(self._csv.names) or self.columns.names
+        if missing := set(self.columns.names) - {*self._names}:
             msg = (
                 f"{place}: CsvFormat: names must have all columns of the schema; {min(missing)!r} is missing"
             )
             raise UsageError(msg)
-        self._needed = {*map(str.encode, schema.names)}
+        self._check_metadata(self._names)
+        self._needed = {*map(str.encode, self.columns.names)}
         self._below = ""  # why rows below a header are refused
         self._first = in_file and self._csv.header is not False
+
+    def is_row(self, payload: bytes) -> bool:
+        """Tell whether a payload is one line, which is no header and none that holds elsewhere."""
+        text = payload.strip(b" \t\r\n")
+        comment = self._csv.comment.encode()
+        plain = self._csv.encoding is None and not any(sign in text for sign in (b"\n", b"\r", b"\xff\xfe"))
+        names = any(name in text for name in self._needed)
+        return (
+            bool(text)
+            and plain
+            and not names
+            and not (comment and text.startswith(comment))
+            and not self._below
+        )
+
+    def _check_metadata(self, names: Sequence[str]) -> None:
+        """Raise ``TraceError`` if a name is that of a column of messages."""
+        if taken := [name for name in names if name in self.metadata]:
+            msg = f"{self.place}: {taken[0]} is a column of the message, and the rows have one, too"
+            raise TraceError(msg)
 
     def messages(self, data: Any) -> Iterator[Message]:
         """Yield pages; a line that has the names of the columns sets their order."""
@@ -131,7 +154,7 @@ class CsvMessages(MessageFormat):
             self._first = first
             return None
         if self._sniffs:
-            found = sniffed_delimiter(text, replace(self._csv, delimiter=None), self.schema.names)
+            found = sniffed_delimiter(text, replace(self._csv, delimiter=None), self.columns.names)
             cells = CsvRows(replace(self._csv, delimiter=found), [], spans=False).cells(text)
             if cells is not None and self._needed <= {*cells}:
                 self._csv = replace(self._csv, delimiter=found)
@@ -157,6 +180,8 @@ class CsvMessages(MessageFormat):
         if len(cells) != len(self._names):
             return False
         time = self.schema.progressing
+        if time in self.metadata:
+            return True
         cell = pa.array([cells[self._names.index(time)]], pa.binary())
         kind = self.schema.type_of(time)
         bad = converted(canonical(cell, kind, self._csv), kind)[1]
@@ -169,10 +194,13 @@ class CsvMessages(MessageFormat):
             self._refuse(self._below, line)
             return
         names = [cell.decode(errors="replace") for cell in cells]
-        twice = next((name for name in self.schema.names if names.count(name) > 1), None)
+        twice = next((name for name in self.columns.names if names.count(name) > 1), None)
+        taken = next((name for name in names if name in self.metadata), None)
         self._below = "" if twice is None else f"the header has {twice!r} twice"
+        if taken is not None:
+            self._below = f"{taken} is a column of the message, and the header has it, too"
         self._names = names
-        if twice is not None:
+        if self._below:
             self._refuse(self._below, line)
 
     def _rows(self, data: bytes, *, spans: bool) -> Iterator[Page]:
@@ -184,9 +212,9 @@ class CsvMessages(MessageFormat):
                     self._refuse(f"{self._below}, so the rows below cannot be read", line)
             return
         rows = CsvRows(self._csv, self._names, spans=spans)
-        batch, _ = rows.read(data.removeprefix(_MARK), self.schema.names)
+        batch, _ = rows.read(data.removeprefix(_MARK), self.columns.names)
         cells = dict(zip(batch.schema.names, batch.columns, strict=True))
-        for field in self.schema.fields:
+        for field in self.columns:
             cells[field.name] = canonical(cells[field.name], field.type, self._csv)
         good = batch.num_rows if REFUSED not in cells else cells[REFUSED].null_count
         for name in dict.fromkeys(self._names) if good else ():

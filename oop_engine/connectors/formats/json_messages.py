@@ -7,20 +7,24 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from oop_engine.connectors.formats.few_json_rows import FewJsonRows
 from oop_engine.connectors.message_format import MessageFormat, register_message_format
+from oop_engine.connectors.payload import Metadata
 from oop_engine.connectors.source import Unreadable
 from oop_engine.core.errors import TraceError
 from oop_engine.core.operator import Message
 from oop_engine.core.schema import Schema
 from oop_engine.traces.format import readable
 from oop_engine.traces.formats.json_lines import apart
-from oop_engine.traces.formats.json_rows import rows_of
+from oop_engine.traces.formats.json_rows import AS_WRITTEN, rows_of
 from oop_engine.traces.punctuation_records import fit_punctuation, punctuation_of_json
 from oop_engine.traces.validation import check_texts
 
 __all__ = ["JsonMessages"]
 
+_SPACE = b" \t\r\n"
 _MARK = b"\xef\xbb\xbf"  # some programs put it in front of UTF-8
 
 
@@ -28,10 +32,19 @@ _MARK = b"\xef\xbb\xbf"  # some programs put it in front of UTF-8
 class JsonMessages(MessageFormat):
     """A JSON object a line, or a payload; ``{"punctuation": ...}`` is punctuation, as in a trace of JSON lines."""
 
-    def __init__(self, schema: Schema, place: str, unreadable: Unreadable) -> None:
-        super().__init__(schema, place, unreadable)
-        check_texts(Path(place), schema.fields)
+    def __init__(
+        self, schema: Schema, place: str, unreadable: Unreadable, metadata: Metadata | None = None
+    ) -> None:
+        super().__init__(schema, place, unreadable, metadata)
+        check_texts(Path(place), self.columns)
         self._few = FewJsonRows(schema)
+        self._fields = self.columns
+        for name in self.metadata:  # a row that has one is refused
+            self._fields = self._fields.append(pa.field(name, pa.string(), metadata={AS_WRITTEN: "true"}))
+
+    def is_row(self, payload: bytes) -> bool:
+        """Tell whether a payload is one row, not punctuation."""
+        return bool(payload.strip(_SPACE)) and b'"punctuation"' not in payload
 
     def joined(self, pieces: list[Any]) -> Any | None:
         """Return whole lines as one text, lists of payloads as one list."""
@@ -43,12 +56,12 @@ class JsonMessages(MessageFormat):
         """Yield pages, and punctuation where it stands."""
         if isinstance(data, bytes):
             data = data.removeprefix(_MARK)
-        if (page := self._few.page(data)) is not None:
+        if not self.metadata and (page := self._few.page(data)) is not None:
             yield page
             return
         for lines, no_row in apart(_lines(data), self.schema.names):
             if not no_row:
-                yield from self._pages(rows_of(lines, self.schema.fields, self.unknown.add))
+                yield from self._pages(rows_of(lines, self._fields, self.unknown.add))
                 continue
             try:
                 with readable(Path(self.place), "see docs/traces.md"):

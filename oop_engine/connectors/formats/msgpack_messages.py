@@ -70,7 +70,9 @@ class MsgpackMessages(MessageFormat):
         reasons = {
             at: why for at, row in enumerate(rows) if (why := twice(row, self.schema.names)) is not None
         }
-        for name, kind in zip(self.schema.names, self.schema.fields.types, strict=True):
+        for name in self.metadata:  # a row that has one is refused
+            columns[name] = pa.array([None if row.get(name) is None else True for row in rows], pa.bool_())
+        for name, kind in zip(self.columns.names, self.columns.types, strict=True):
             cells = [_given(row.get(name)) for row in rows]
             columns[name], lost = of_values(cells, kind)
             for row in () if lost is None else np.flatnonzero(lost.to_numpy(zero_copy_only=False)).tolist():

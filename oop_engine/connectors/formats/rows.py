@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from oop_engine.connectors.message_format import MessageFormat, register_message_format
+from oop_engine.connectors.payload import Metadata
 from oop_engine.connectors.source import Unreadable
 from oop_engine.core.errors import ContractError
 from oop_engine.core.operator import Message
@@ -24,8 +25,10 @@ class Rows(MessageFormat):
 
     by_lines = False
 
-    def __init__(self, schema: Schema, place: str, unreadable: Unreadable) -> None:
-        super().__init__(schema, place, unreadable)
+    def __init__(
+        self, schema: Schema, place: str, unreadable: Unreadable, metadata: Metadata | None = None
+    ) -> None:
+        super().__init__(schema, place, unreadable, metadata)
         self._reader = RowReader(schema, self._others)
 
     def joined(self, pieces: list[Any]) -> Any | None:

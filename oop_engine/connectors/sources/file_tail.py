@@ -8,8 +8,12 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
+import pyarrow as pa
+
+from oop_engine.connectors.payload import Payload
 from oop_engine.connectors.source import Format, LiveSource, Position
 from oop_engine.connectors.tailing.bytes_at import open_bytes
 from oop_engine.connectors.tailing.followed import LONGEST, Followed
@@ -35,11 +39,13 @@ class FileTail(LiveSource):
     written last; the same of two rotated files that are read on.  ``every_s``: seconds between two looks;
     ``follow=False``: end at the end of the file, which then counts as a whole line.  ``skip_lost``: where the file of
     the position is gone, go on with one warning.  Raises ``TraceError`` if it is gone without ``skip_lost``.
+    A schema may have the column ``_file``: the path of the log.
     """
 
     replayable = True
     by_lines = True
     is_file = True
+    metadata = MappingProxyType({"_file": pa.string()})
 
     def __init__(
         self,
@@ -93,12 +99,16 @@ class FileTail(LiveSource):
                         return
                 if piece is not None:
                     self._check_encoding(tail.header)
-                    yield _headed(tail, piece)
+                    yield self._told(_headed(tail, piece))
                     self._ended = piece[1]
                 await asyncio.sleep(self._every_s if piece is None else 0)
                 piece = await self._aside(tail.step)
         finally:
             tail.close()
+
+    def _told(self, piece: tuple[bytes, Position]) -> tuple[bytes, Position]:
+        """Return a piece, with the name of the log if it is wanted."""
+        return (Payload(piece[0], {"_file": str(self._path)}), piece[1]) if self.wanted else piece
 
     async def _aside(self, step: Callable[[], T]) -> T:
         """Return the value of a step on a thread, for it may unpack a file; warnings and dead letters follow here."""
@@ -131,7 +141,7 @@ class FileTail(LiveSource):
                 return []
             found = []
             while (piece := tail.last()) is not None:
-                found.append(_headed(tail, piece))
+                found.append(self._told(_headed(tail, piece)))
             return found
         finally:
             tail.close()

@@ -19,6 +19,7 @@ from oop_engine.core.errors import TraceError, UsageError
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
+from oop_engine.core.values.column import column
 from oop_engine.system.on_thread import on_thread
 from oop_engine.traces.compressed import is_compressed
 from oop_engine.traces.csv_format import CsvFormat
@@ -47,7 +48,7 @@ class GrowingFolder(LiveSource):
     a checksum of its first bytes.  A file that is gone and was not read to its end is a ``TraceError``, and so is one
     that is another one now.  ``follow=False``: end behind the last file; else the folder need
     not be there yet.  ``every_s``: seconds between two looks, each of which lists the names in the folder.  ``csv``:
-    how its CSV files are written.
+    how its CSV files are written.  The schema may have the column ``_file``: the path of the file of a row.
     """
 
     replayable = True
@@ -65,6 +66,7 @@ class GrowingFolder(LiveSource):
         self.reads = self._folder
         self._every_s, self._follow, self.csv = every_s, follow, csv
         self._left_out = set[str]()
+        self._in_files = _without(schema, "_file")
 
     async def read(self, position: Position) -> AsyncIterator[tuple[Any, Position]]:
         """Yield the pages and the punctuation of each file."""
@@ -88,7 +90,7 @@ class GrowingFolder(LiveSource):
                     async for message, over in messages:
                         number += 1
                         if number > skipped:
-                            plain = message.without_arrival() if isinstance(message, Page) else message
+                            plain = self._told(message, name) if isinstance(message, Page) else message
                             yield plain, [name, number, over, *start]
                             await asyncio.sleep(0)
                 last, done = name, 0
@@ -183,11 +185,27 @@ class GrowingFolder(LiveSource):
 
         path = self._folder / name
         csv = self.csv if format_of(path) == "csv" else None
-        return open_trace(path, self._schema, csv=csv, on_refused=refused)
+        return open_trace(path, self._in_files, csv=csv, on_refused=refused)
+
+    def _told(self, page: Page, name: str) -> Page:
+        """Return a page of the schema, with the path of its file if that is a column."""
+        if self._in_files is self._schema:
+            return page.without_arrival()
+        columns = dict(zip(page.schema.names, page.batch.columns, strict=True))
+        path = pa.array([str(self._folder / name)] * len(page), pa.string())
+        columns["_file"] = column(path, self._schema.type_of("_file"), f"{self._folder}: column '_file'")
+        return Page(self._schema, pa.RecordBatch.from_pydict({n: columns[n] for n in self._schema.names}))
 
     def _listed(self) -> set[str]:
         """Return the names in the folder, and in the partitions in it."""
         return set(_names_in(str(self._folder)))
+
+
+def _without(schema: Schema, name: str) -> Schema:
+    """Return a schema without a column that no file has; the column of progress stays."""
+    if name not in schema.names or name == schema.progressing:
+        return schema
+    return schema.select([each for each in schema.names if each != name])
 
 
 def _names_in(folder: str, above: str = "") -> Iterator[str]:

@@ -6,11 +6,15 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
+from types import MappingProxyType
 from typing import Any
+
+import pyarrow as pa
 
 from oop_engine.connectors import link
 from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
+from oop_engine.connectors.payload import Payload
 from oop_engine.connectors.refusals import refused_by_nats
 from oop_engine.connectors.servers.reasons import why_not
 from oop_engine.connectors.servers.stream_log import StreamLog
@@ -32,10 +36,17 @@ class JetStream(LiveSource):
     ``subject``: those of it alone.  The position is a sequence number of the stream, when the stream was made, and when
     that message was stored.  ``follow=False``: end at the messages that are there now.  ``options`` are those of
     ``nats.connect``.  Raises ``SetupError`` if no server answers or there is no such stream, ``TraceError`` if messages
-    behind the position are gone, or the stream was deleted and made again: nothing is skipped.
+    behind the position are gone, or the stream was deleted and made again: nothing is skipped.  A
+    schema may have columns of the message: ``_subject``, ``_sequence``, ``_time``, ``_headers``.
     """
 
     replayable = True
+    metadata = MappingProxyType(
+        {
+            "_subject": pa.string(), "_sequence": pa.int64(), "_time": pa.timestamp("ns", "UTC"),
+            "_headers": pa.map_(pa.string(), pa.string()),
+        }
+    )  # fmt: skip
 
     def __init__(
         self, server: str, stream: str, subject: str | None = None, format: Format = "jsonl", *, follow: bool = True,
@@ -139,7 +150,7 @@ class JetStream(LiveSource):
                     log.check_made(about) if numbers[0].stream == log.last + 1 else log.check(about)
                 had = numbers[-1].consumer
                 log.note(messages[-1])
-                yield [message.data for message in messages], log.position
+                yield [self._payload(message) for message in messages], log.position
             elif messages or (sent := await self._sent(asking)) is None or sent.delivered.consumer_seq != had:
                 with suppress(library("nats.errors", "nats", "JetStream").Error):
                     await asking.unsubscribe()  # some were lost on the way, as with a connection that broke
@@ -152,6 +163,10 @@ class JetStream(LiveSource):
                     yield [], log.position
                 if not self._follow and about.state.last_seq == end:
                     return
+
+    def _payload(self, message: Any) -> bytes:
+        data: bytes = message.data
+        return Payload(data, _about(message)) if self.wanted else data
 
     async def _asking(self, jetstream: Any, log: StreamLog) -> Any:
         """Return a subscription to the messages behind the last one; the server numbers those that it sends."""
@@ -186,6 +201,17 @@ class JetStream(LiveSource):
     @property
     def _place(self) -> str:
         return f"NATS stream {self._stream!r} at {self._address}"
+
+
+def _about(message: Any) -> dict[str, Any]:
+    """Return the columns of a message: the ninth part of its reply subject is the time, in nanoseconds."""
+    parts = message.reply.split(".")
+    return {
+        "_subject": message.subject,
+        "_sequence": message.metadata.sequence.stream,
+        "_time": int(parts[7] if len(parts) < 11 else parts[9]),
+        "_headers": [*(message.headers or {}).items()],
+    }
 
 
 async def _fetched(asking: Any) -> list[Any]:

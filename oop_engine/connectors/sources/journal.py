@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 from zlib import crc32
 
 from oop_engine.connectors.link import read_on
-from oop_engine.connectors.packed import UNPACKABLE, lasting, packer, unpacked
+from oop_engine.connectors.packed import UNPACKABLE, carried, lasting, packer, unpacked
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.connectors.sources.generated import Feed, Generated
 from oop_engine.core.errors import TraceError, UsageError
@@ -78,7 +78,7 @@ class Journal(LiveSource):
             raise UsageError(msg)
         self._source = source if isinstance(source, LiveSource) else Generated(source)
         self.format, self.by_lines = self._source.format, self._source.by_lines  # type: ignore[misc]
-        self.reads = self._source.reads
+        self.reads, self.metadata = self._source.reads, self._source.metadata
         self.adds, self.is_file = self._source.adds, self._source.is_file  # type: ignore[misc]
         self._folder, self._disk, self._aside = Path(folder), disk or Disk(), aside
         self._segment_bytes = segment_bytes
@@ -97,6 +97,7 @@ class Journal(LiveSource):
             msg = f"{self._place}: resumes from an offset; got {position!r}: is the checkpoint another's?"
             raise UsageError(msg)
         self._source.unreadable, self._source.columns = self.unreadable, self.columns
+        self._source.wanted = self.wanted
         release = await self._aside(self._lock)
         try:
             async for pieces in self._kept(position or 0):
@@ -261,7 +262,7 @@ class Journal(LiveSource):
     def _keep(self, pack: Callable[[Any], bytes], given: Any, position: Position, waiting: _Waiting) -> None:
         try:
             data = lasting(given)
-            packed = pack([data, position])
+            packed = pack([carried(data) if self.wanted else data, position])
         except UNPACKABLE as error:
             if self.unreadable is None:
                 raise

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Container
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any, ClassVar
+
+import pyarrow as pa
 
 from oop_engine.connectors import link
 from oop_engine.connectors.kafka_rights import KafkaRights
 from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
+from oop_engine.connectors.payload import Payload
 from oop_engine.connectors.refusals import kafka_is_away
 from oop_engine.connectors.servers.group_commits import GroupCommits
 from oop_engine.connectors.servers.topic_log import TopicLog, offsets_of
@@ -41,10 +45,17 @@ class Kafka(LiveSource):
     for monitors of lag alone: two services over one topic each read all of it, which one warning tells.  ``options``
     are those of librdkafka.  ``follow=False``: end at the messages that are there now.  Raises ``SetupError`` if no
     broker answers or the topic is not known, ``TraceError`` if the offset to go on from has been deleted by the broker,
-    or the topic was made again: nothing is skipped.
+    or the topic was made again: nothing is skipped.  A schema may have columns of the message: ``_key``, ``_headers``,
+    ``_time``, ``_topic``, ``_partition``, ``_offset``, ``_tombstone``.
     """
 
     replayable: ClassVar[bool] = True
+    metadata = MappingProxyType(
+        {
+            "_key": pa.binary(), "_headers": pa.map_(pa.string(), pa.binary()), "_time": pa.timestamp("ms", "UTC"),
+            "_topic": pa.string(), "_partition": pa.int32(), "_offset": pa.int64(), "_tombstone": pa.bool_(),
+        }
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -97,7 +108,7 @@ class Kafka(LiveSource):
                 for message in messages:
                     if (error := message.error()) is None:
                         ends.discard(str(message.partition()))
-                        payloads += _taken(message, log, offsets)
+                        payloads += _taken(message, log, offsets, self.wanted)
                     elif error.code() == kafka.KafkaError._PARTITION_EOF:
                         ends.add(self._ended(message, offsets))
                     else:
@@ -242,15 +253,34 @@ def _next(consumer: Any) -> list[Any]:
     return [] if first is None else [first, *consumer.consume(_MOST - 1, _TOGETHER_S)]
 
 
-def _taken(message: Any, log: TopicLog, offsets: dict[str, int]) -> list[bytes]:
-    """Return the payload of a message, if it has one and was not read before."""
+def _taken(message: Any, log: TopicLog, offsets: dict[str, int], wanted: Container[str]) -> list[bytes]:
+    """Return the payload of a message, if it has one and was not read before.
+
+    One without (a tombstone) is there where the schema has the column ``_tombstone``.
+    """
     number = str(message.partition())
     if message.offset() < offsets[number]:  # the last one that was read: is it the same?
         log.check_message(message)
         return []
     offsets[number] = message.offset() + 1
     log.note(message)
-    return [] if message.value() is None else [message.value()]  # a tombstone has none
+    if message.value() is None and "_tombstone" not in wanted:
+        return []
+    return [Payload(message.value(), _about(message))] if wanted else [message.value()]
+
+
+def _about(message: Any) -> dict[str, Any]:
+    """Return the columns of a message."""
+    kind, at = message.timestamp()
+    return {
+        "_key": message.key(),
+        "_headers": [(name, value) for name, value in message.headers() or ()],
+        "_time": at if kind else None,  # 0: it has none
+        "_topic": message.topic(),
+        "_partition": message.partition(),
+        "_offset": message.offset(),
+        "_tombstone": message.value() is None,
+    }
 
 
 def _library() -> Any:

@@ -1,3 +1,4 @@
+# Long: one object, whose threads and acknowledgements are read together.
 """MQTT: messages of topics, which a broker keeps until a checkpoint has them."""
 
 from __future__ import annotations
@@ -9,10 +10,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
+from types import MappingProxyType
 from typing import Any
+
+import pyarrow as pa
 
 from oop_engine.connectors import link
 from oop_engine.connectors.library import library
+from oop_engine.connectors.payload import Payload
 from oop_engine.connectors.servers.mqtt_reasons import ShortConnections, passes, way_out
 from oop_engine.connectors.servers.reasons import why_not
 from oop_engine.connectors.source import BEGIN_AGAIN, Format, LiveSource, Position
@@ -49,8 +54,11 @@ class Mqtt(LiveSource):
     (``max_inflight_messages`` of mosquitto is 20; 0 is no limit).  Messages of QoS 0 are lost with the process.
     ``options`` are keyword arguments for ``username_pw_set`` (``username``, ``password``) and ``tls`` (True).
     Raises ``SetupError`` if no broker answers, or it refuses; ``TraceError`` if it has forgotten the session of a
-    checkpoint, and so the messages since.
+    checkpoint, and so the messages since.  A schema may have columns of the message: ``_topic``, and ``_headers``, its
+    user properties.
     """
+
+    metadata = MappingProxyType({"_topic": pa.string(), "_headers": pa.map_(pa.string(), pa.string())})
 
     def __init__(
         self, host: str, topics: str | list[str], client_id: str, format: Format = "jsonl", *,
@@ -94,7 +102,7 @@ class Mqtt(LiveSource):
                     elif isinstance(message, int):
                         self._was_answered(message)
                     elif self._is_new(message):
-                        payloads.append(message.payload)
+                        payloads.append(self._payload(message))
                 if payloads:
                     yield payloads, self._position()
         finally:
@@ -144,6 +152,14 @@ class Mqtt(LiveSource):
         sent = {str(mid): recorded.content for mid, recorded in self._recorded.items()}
         sent |= {str(mid): content for mid, (_, content) in self._sent.items()}
         return {"count": self._count, "sent": sent}
+
+    def _payload(self, message: Any) -> bytes:
+        """Return the payload of a message, with the columns of it if some are wanted; headers are user properties."""
+        data: bytes = message.payload
+        if not self.wanted:
+            return data
+        headers = getattr(message.properties, "UserProperty", None) or []
+        return Payload(data, {"_topic": message.topic, "_headers": [*map(tuple, headers)]})
 
     def _is_new(self, message: Any) -> bool:
         """Tell whether a message came for the first time; acknowledge it at once if a checkpoint has it."""

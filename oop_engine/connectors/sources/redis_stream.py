@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from types import MappingProxyType
 from typing import Any
 from zlib import crc32
 
+import pyarrow as pa
+
 from oop_engine.connectors import link
 from oop_engine.connectors.library import library
+from oop_engine.connectors.payload import Payload
 from oop_engine.connectors.servers.redis_errors import failure_of_redis
 from oop_engine.connectors.source import BEGIN_AGAIN, Format, LiveSource, Position
 from oop_engine.core.errors import SetupError, TraceError, UsageError
@@ -29,10 +33,11 @@ class RedisStream(LiveSource):
     before they were read are found out, and a stream that was made again, or restored.  ``follow=False``: end at the
     entries that are there now.  Raises ``SetupError`` if no server answers or there is no such stream, ``TraceError``
     if entries behind the position are gone: nothing is skipped.  Trim to more than the service can be behind
-    (``XADD ... MAXLEN``).
+    (``XADD ... MAXLEN``).  A schema may have columns of the entry: ``_id``, and ``_time``, the moment in it.
     """
 
     replayable = True
+    metadata = MappingProxyType({"_id": pa.string(), "_time": pa.timestamp("ms", "UTC")})
 
     def __init__(
         self,
@@ -142,17 +147,23 @@ class RedisStream(LiveSource):
 
     def _payloads(self, entries: list[Any]) -> list[bytes]:
         if self._field is None:
-            return [_columns(fields) for _, fields in entries]
+            return [self._told(number, _columns(fields)) for number, fields in entries]
         payloads = []
         for number, fields in entries:
             payload = fields.get(self._field)
             if payload is not None:
-                payloads.append(payload)
+                payloads.append(self._told(number, payload))
             elif self.unreadable is not None:
                 self.unreadable(
                     f"no field {self._field.decode()!r}", f"{number.decode()}: {fields!r}"[:1000], 1
                 )
         return payloads
+
+    def _told(self, number: bytes, payload: bytes) -> bytes:
+        """Return a payload, with the columns of its entry if some are wanted."""
+        if not self.wanted:
+            return payload
+        return Payload(payload, {"_id": number.decode(), "_time": _number(number)[0]})
 
 
 def _range(about: dict[str, Any]) -> str:

@@ -7,11 +7,15 @@ import logging
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from types import MappingProxyType
 from typing import Any
+
+import pyarrow as pa
 
 from oop_engine.connectors import link
 from oop_engine.connectors.alive import keep_alive
 from oop_engine.connectors.library import library
+from oop_engine.connectors.payload import Payload
 from oop_engine.connectors.servers.event_stream import EventStream
 from oop_engine.connectors.servers.inflating import inflating
 from oop_engine.connectors.servers.quiet import quiet_about
@@ -41,10 +45,12 @@ class ServerEvents(LiveSource):
 
     ``options`` are those of ``httpx.AsyncClient``: where a server sends a comment now and then, ``{"timeout":
     httpx.Timeout(10, read=60)}`` makes it anew when none comes any more.  Raises ``SetupError`` if the server does not
-    answer at the start, refuses, or answers with another kind of content than a stream of events.
+    answer at the start, refuses, or answers with another kind of content than a stream of events.  A schema may have
+    columns of the event: ``_event`` (its type) and ``_id``.
     """
 
     replayable = True  # of servers that go on behind an id
+    metadata = MappingProxyType({"_event": pa.string(), "_id": pa.string()})
 
     def __init__(
         self, url: str, format: Format = "jsonl", *, event: str | None = None, again: bool = True,
@@ -110,12 +116,16 @@ class ServerEvents(LiveSource):
                 async for chunk in answer.aiter_raw():
                     for piece in unpack(chunk):
                         for name, data in found.feed(piece):
-                            yield data if self._event in (None, name) else None, found.last
+                            wanted = self._event in (None, name)
+                            yield self._payload(name, data, found.last) if wanted else None, found.last
             except zlib.error as error:
                 msg = f"{self._address}: the compressed content is damaged ({error})"
                 raise SetupError(msg) from error
             if found.pause_s is not None:
                 self._pause_s = min(found.pause_s, _MOST_S)
+
+    def _payload(self, name: str, data: bytes, last: str | None) -> bytes:
+        return Payload(data, {"_event": name, "_id": last}) if self.wanted else data
 
     def _warn_of_silence(self) -> None:
         """Warn once of a server that has not begun to answer: some do so with their first event."""

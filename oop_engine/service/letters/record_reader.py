@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import Any
 
 from oop_engine.connectors.formats import MESSAGE_FORMATS, made_format
+from oop_engine.connectors.payload import Payload
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import UsageError
@@ -104,7 +105,7 @@ class RecordReader:
         return self._of_record(raw, raw + b"\n" if self._format.by_lines else [raw], place)
 
     def _of_pieces(self, pieces: list[Piece]) -> list[Message]:
-        joined = self._format.joined([data for data, _, _ in pieces]) if len(pieces) > 1 else None
+        joined = self._format.together([data for data, _, _ in pieces]) if len(pieces) > 1 else None
         if joined is not None:
             if (together := self._all_of(joined)) is not None:
                 return together
@@ -131,7 +132,7 @@ class RecordReader:
                 self._read_header(line)
             self._header = line or self._header
         if not self._dead.kept:
-            return list(self._format.messages(data))
+            return list(self._format.read(data))
         if (together := self._all_of(data)) is not None:
             return together
         records = self._format.records(data)
@@ -144,6 +145,7 @@ class RecordReader:
         data: Any = [record for _, record in records]
         if isinstance(piece[0], bytes):
             data = b"".join(data)
+            data = piece[0].of(data) if isinstance(piece[0], Payload) else data
         elif not isinstance(piece[0], list | tuple):
             data = piece[0]
         if len(records) == 1:
@@ -158,7 +160,7 @@ class RecordReader:
     def _of_record(self, raw: Any, data: Any, place: Any) -> list[Message]:
         """Return the messages in one record, which is ``raw`` as it came; bury it, or those of its rows refused."""
         self._letters = []
-        found = list(self._format.messages(data))
+        found = list(self._format.read(data))
         letters, self._letters = self._letters, None
         coding = "part" if found else None
         if not found and self._source.format == _OBJECTS and not isinstance(raw, bytes):
@@ -173,7 +175,7 @@ class RecordReader:
         known = {name: getattr(self._format, name) for name in remembered}
         self._probes = True
         try:
-            return list(self._format.messages(data))
+            return list(self._format.read(data))
         except _RefusedError:  # the rows are read again
             self._format.unknown.counts = unknown
             vars(self._format).update(known)

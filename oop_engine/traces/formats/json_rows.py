@@ -1,3 +1,4 @@
+# Long: both ways to read lines, whose results must be the same.
 """JSON rows: lines become columns, at once by Arrow where every line is plain, else line by line; both mean the same.
 
 Arrow is given only lines that it reads as we do: UTF-8, one object a line, nested at most 64 deep, numbers and
@@ -25,7 +26,8 @@ from oop_engine.traces.formats.json_keys import keys_of
 from oop_engine.traces.formats.repeated_keys import of_pairs, twice
 
 __all__ = [
-    "DEEPEST", "MOST_KEYS", "OtherKey", "guessed", "line_by_line", "nested", "object_of", "plain_rows", "rows_of",
+    "AS_WRITTEN", "DEEPEST", "MOST_KEYS", "OtherKey", "guessed", "line_by_line", "nested", "object_of", "plain_rows",
+    "rows_of",
 ]  # fmt: skip
 
 DEEPEST = 64

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import aclosing
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 from oop_engine import JetStream, JetStreamSubject, Page, Schema, SetupError, TraceError
 from oop_engine.connectors.link import UnreachableError, read_on
 from oop_engine.runners.event_loop import run_async
+from tests.children import MOST_S
 from tests.oop_engine.connectors.breaks import through_breaks
 from tests.oop_engine.connectors.servers import IN_A_ROW, free_port, program, served
 from tests.oop_engine.connectors.wire import wired
@@ -311,3 +313,14 @@ def test_a_sink_tells_of_a_subject_that_no_stream_has(server: str) -> None:
         run_async(JetStreamSubject(server, "none.x").open(SCHEMA, "run", []))
     with pytest.raises(SetupError, match="no server answers"):
         run_async(JetStreamSubject(f"nats://127.0.0.1:{free_port()}", "x").open(SCHEMA, "run", []))
+
+
+def test_a_message_has_its_subject_number_time_and_headers_as_columns(server: str) -> None:
+    send(server, "told", 5, 6, subject="b")
+    source = JetStream(server, "told", follow=False)
+    source.wanted = source.metadata
+    [(data, _)] = run_async(pieces(source, None))
+    assert [(m.about["_subject"], m.about["_sequence"], m.about["_headers"]) for m in data] == [
+        ("told.b", 1, []), ("told.b", 2, [])
+    ]  # fmt: skip
+    assert 0 <= time.time() - data[0].about["_time"] / 1e9 < MOST_S

@@ -82,6 +82,29 @@ def test_a_topic_is_read_from_any_position_on(cluster: Any) -> None:
     assert read(Kafka(servers(cluster), "one", [1], follow=False))[0] == [100, 101, 102]
 
 
+def test_a_message_has_its_key_headers_time_and_place_as_columns(cluster: Any) -> None:
+    cluster.produce(
+        "told", b'{"ts": 1}', b"k", headers=[("a", b"1"), ("a", None)], timestamp=1_700_000_000_123
+    )
+    cluster.produce("told", None, b"gone", timestamp=1_700_000_000_124)
+    assert cluster.flush(MOST_S) == 0
+    source = Kafka(servers(cluster), "told", follow=False)
+    assert [m for data, _ in run_async(some(source)) for m in data] == [b'{"ts": 1}']
+    kinds = {name: kind for name, kind in source.metadata.items() if name != "_headers"}
+    schema = Schema({**kinds, "_headers": pa.map_(pa.string(), pa.string()), "ts": pa.int64()}, "_time")
+    graph, results = Graph("told"), Gathered()
+    graph.sink("out", graph.add("edge", Punctuate(Ordered()), graph.source("in", schema)))
+    run_async(serve(graph, {"in": source}, {"out": results}))
+    told = [
+        {name: row[name] for name in ("_key", "_headers", "_topic", "_tombstone", "ts")}
+        for row in results.rows
+    ]
+    assert sorted(told, key=lambda row: row["_tombstone"]) == [
+        {"_key": b"k", "_headers": [("a", "1"), ("a", None)], "_topic": "told", "_tombstone": False, "ts": 1},
+        {"_key": b"gone", "_headers": [], "_topic": "told", "_tombstone": True, "ts": None},
+    ]
+
+
 class Sparse:
     """A consumer to which one message comes at 3 ms; ``consume`` waits for all it may give, as that of the library."""
 

@@ -222,3 +222,29 @@ def test_a_message_whose_acknowledgement_is_lost_on_the_way_does_not_come_twice(
         return [json.loads(payload)["ts"] for payload in found]
 
     assert run_async(main()) == [1, 2, 2, 3]  # the second one is in no checkpoint
+
+
+def test_a_message_has_its_topic_and_user_properties_as_columns(port: int) -> None:
+    import paho.mqtt.client as paho
+    from paho.mqtt.enums import CallbackAPIVersion
+    from paho.mqtt.packettypes import PacketTypes
+    from paho.mqtt.properties import Properties
+
+    begin(port, "told/#", "told")
+    sender = paho.Client(CallbackAPIVersion.VERSION2, protocol=paho.MQTTv5)
+    sender.connect("127.0.0.1", port)
+    sender.loop_start()
+    properties = Properties(PacketTypes.PUBLISH)
+    properties.UserProperty = ("trace", "7")
+    sender.publish("told/a", b"{}", qos=1, properties=properties).wait_for_publish(MOST_S)
+    sender.disconnect()
+    sender.loop_stop()
+
+    async def one() -> Any:
+        source = Mqtt("127.0.0.1", "told/#", "told", port=port)
+        source.wanted = source.metadata
+        async with aclosing(source.read(None)) as found:  # type: ignore[type-var]
+            async for data, _ in found:
+                return getattr(data[0], "about", None)
+
+    assert run_async(one()) == {"_topic": "told/a", "_headers": [("trace", "7")]}

@@ -201,3 +201,11 @@ def test_a_source_goes_on_when_its_server_is_back(tmp_path: Path) -> None:
 
     assert run_async(main()) == [0, 1]
     assert source.link.losses == 1
+
+
+def test_an_entry_has_its_id_and_moment_as_columns(server: str, client: Any) -> None:
+    client.xadd("told", {"data": b"{}"}, id="1700000000123-4")
+    source = RedisStream(server, "told", follow=False)
+    source.wanted = source.metadata
+    [(data, _)] = run_async(pieces(source, None))
+    assert data[0].about == {"_id": "1700000000123-4", "_time": 1700000000123}
