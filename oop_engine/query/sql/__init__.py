@@ -4,15 +4,13 @@ reading       tokens and statements; mistakes with line, column and a caret
 scalar        scalar expressions become those of Arrow
 relation      names that a query may use, and the columns they are
 tables        streams, declared tables, views, files
-windows       TUMBLE, HOP, CUMULATE, SESSION, time_bucket, windows in brackets
+windows       TUMBLE, HOP, CUMULATE, SESSION, time_bucket; those of the thesis; OVER; ISTREAM, DSTREAM, RSTREAM
 joins         keys, bands of time, other conditions
 subqueries    IN and EXISTS
 scalars       subqueries of one value
 aggregates    aggregate functions, by their names
 stage         a SELECT while it is read
-bounds        the bounds of windows as columns of rows
 grouping      GROUP BY
-frames        OVER (... PRECEDING AND CURRENT ROW)
 ranks         ROW_NUMBER, RANK, DENSE_RANK
 plans         operators behind a stream
 select        one SELECT

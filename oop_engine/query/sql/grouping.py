@@ -19,11 +19,13 @@ from oop_engine.query.joins import as_length
 from oop_engine.query.sql.aggregates import AGGREGATES, name_of
 from oop_engine.query.sql.plans import project, then
 from oop_engine.query.sql.reading.mistakes import mistake, unsupported
+from oop_engine.query.sql.reading.thesis import OVER
 from oop_engine.query.sql.relation import Name, NamedStream, Names
 from oop_engine.query.sql.scalar.calls import call_of
 from oop_engine.query.sql.scalar.expressions import Expressions, key_of
 from oop_engine.query.sql.stage import BOUNDS, Stage
-from oop_engine.query.sql.windows import FORMS, bucket, of_call
+from oop_engine.query.sql.windows.brackets import bracket_of
+from oop_engine.query.sql.windows.calls import FORMS, bucket, of_call
 
 __all__ = ["UNBOUNDED", "Grouping"]
 
@@ -95,6 +97,8 @@ class Grouping:
     def _window_of(self, node: Any) -> Any:
         """Return the windows of ``tumble(...)``, ``time_bucket(...)`` and ``date_trunc(...)`` of the event time."""
         schema = self._relation.stream.schema
+        if isinstance(node, exp.Anonymous) and node.name == OVER:
+            return self._over(node)
         if isinstance(node, exp.Anonymous) and node.name.upper() in FORMS:
             return of_call(
                 self._text, node, [one for one in node.expressions if not isinstance(one, exp.Column)], schema
@@ -107,12 +111,28 @@ class Grouping:
             return Tumbling(f"{seconds} s") if seconds and zone in (None, "UTC") else None
         return None
 
+    def _over(self, node: Any) -> Any:
+        """Return the windows in brackets behind the SELECT list; keys of their own are those of the groups, too."""
+        bracket = bracket_of(self._text, node, node.expressions[0].name)
+        if bracket.time and not self._is_time(exp.column(bracket.time, table=bracket.table or None)):
+            words = f"the event time is {self._relation.time!r}: windows are over that; got {bracket.time!r}"
+            raise mistake(self._text, node, words)
+        if bracket.windows is None:
+            raise mistake(
+                self._text, node, "a window of all records needs a SLIDE: [RANGE ALL SLIDE 1 MINUTE]"
+            )
+        for key in bracket.keys:
+            self.key(exp.column(key))
+        return bracket.windows
+
     def _is_time(self, node: Any) -> bool:
         return isinstance(node, exp.Column) and self._relation.names.columns(node) == [self._relation.time]
 
-    def aggregate(self, key: str, node: Any) -> None:
-        """Take an aggregate of the query."""
-        name = f"_r{len(self._aggregates)}"
+    def aggregate(self, key: str, node: Any, wanted: str = "") -> None:
+        """Take an aggregate of the query, under the name ``wanted`` where results have no other of that name."""
+        taken = {*self.by, *self._aggregates, *_RESERVED}
+        is_free = wanted and not wanted.startswith("_") and wanted not in taken
+        name = wanted if is_free else f"_r{len(self._aggregates)}"
         self._aggregates[name] = self.made_of(node)
         self._nodes[name] = node
         self._made[key] = name
@@ -171,20 +191,24 @@ class Grouping:
     def _column(self, node: Any, prefix: str, number: int) -> str:
         """Return a column with the value of ``node``, one for equal ones of the same kind."""
         found = self._expressions.value(node).expression
-        plain = node.name if isinstance(node, exp.Column) else ""
-        value: Any = self._relation.names.columns(node)[0] if plain else found
-        if prefix == "_a" and isinstance(value, str):
-            for name, one in self._columns.items():
-                if name.startswith("_a") and isinstance(one, str) and one == value:
-                    return name
+        own = self._relation.names.columns(node)[0] if isinstance(node, exp.Column) else ""
+        if prefix == "_a" and own and self._columns.get(own, own) == own:
+            self._columns[own] = own
+            return own
         name = f"{prefix}{number}"
-        self._columns[name] = value
+        self._columns[name] = own or found
         return name
 
     def prepared(self, keep: Sequence[str] = ()) -> DataStream:
-        """Return the stream with the columns that are needed, and those to ``keep`` (none: the event time)."""
+        """Return the stream with the columns that are needed, and those to ``keep`` (none: the event time).
+
+        Columns that are there are read where they are: those that are not needed are not read by the source.
+        """
         time = self._relation.time
-        own = {name: name for name in keep} if keep else {"_time" if time in self._columns else time: time}
+        there = all(isinstance(one, str) and one == name for name, one in self._columns.items())
+        if there and not keep and time not in self.by:
+            return self._relation.stream
+        own = {name: name for name in keep} if keep else {"_time" if time in self.by else time: time}
         return project(self._relation.stream, {**own, **self._columns})
 
     def stage(self) -> Stage:
@@ -207,7 +231,8 @@ class Grouping:
             unbounded = None if self._emit is not None else UNBOUNDED
         made = self._aggregates or {"_r": Count()}
         self._check_session_keys()
-        operator = WindowAggregate(windows, made, self.by, stamp=stamp, emit=self._emit)
+        options: dict[str, Any] = {} if stamp == "end" else {"stamp": stamp}
+        operator = WindowAggregate(windows, made, self.by, emit=self._emit, **options)
         try:
             stream = then(self.prepared(), "agg", operator, unbounded)
         except GraphError as error:
@@ -215,7 +240,8 @@ class Grouping:
         bounds = [Name("", name, name) for name in BOUNDS[:2]] if self._bounds_asked else []
         whole = isinstance(windows, Tumbling | Sliding)
         twins = frozenset(BOUNDS[:2]) if whole else frozenset()
-        return Stage(NamedStream(stream, Names(tuple(bounds)), twins=twins), self._made, relation.names)
+        found = NamedStream(stream, Names(tuple(bounds)), twins=twins, lasts=_slide_of(windows))
+        return Stage(found, self._made, relation.names)
 
     def _explained(self, error: GraphError, made: Mapping[str, Aggregation]) -> Exception:
         """Return a mistake at the aggregate that an error is about, with the names of the query."""
@@ -238,6 +264,16 @@ class Grouping:
             raise mistake(
                 self._text, exp.Null(), f"the keys of SESSION must be in GROUP BY: {', '.join(missing)}"
             )
+
+
+def _slide_of(windows: Any) -> Any:
+    """Return how long the results of a window are those of the last one; None: it depends on records."""
+    match windows:
+        case Sliding():
+            return windows.slide
+        case Tumbling():
+            return windows.range
+    return None
 
 
 def _is_constant(node: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from oop_engine.core.close_names import did_you_mean
+from oop_engine.operators.joining.bands import Bands
 from oop_engine.operators.triggers import Emit
 from oop_engine.query.data_stream import DataStream
 from oop_engine.query.finish import Finish
@@ -17,12 +18,14 @@ from oop_engine.query.sql.joins.joined import joined
 from oop_engine.query.sql.plans import project
 from oop_engine.query.sql.reading.mistakes import mistake, unsupported
 from oop_engine.query.sql.reading.texts import Statement
+from oop_engine.query.sql.reading.thesis import TUMBLING, WINDOW
 from oop_engine.query.sql.reading.versions import emit_of
 from oop_engine.query.sql.relation import Name, NamedStream, Names
 from oop_engine.query.sql.select import SelectPlan
 from oop_engine.query.sql.subqueries import Subqueries
 from oop_engine.query.sql.tables import Tables
-from oop_engine.query.sql.windows import FORMS, bracket, of_call
+from oop_engine.query.sql.windows.brackets import bracket_of
+from oop_engine.query.sql.windows.calls import FORMS, of_call
 
 __all__ = ["Planner"]
 
@@ -77,17 +80,16 @@ class Planner:
         return SelectPlan(self._text, node, self._emit, self, known).over(relation)
 
     def _union(self, node: Any, known: Known) -> NamedStream:
-        left, right = (self.query(one, known) for one in (node.this, node.expression))
+        left, *others = (self.query(one, known) for one in _parts_of(node))
         names = [one.name for one in left.names.names]
-        if len(names) != len(right.names.names):
-            raise mistake(self._text, node, f"UNION of {len(names)} and {len(right.names.names)} columns")
-        if left.finish.needs_all or right.finish.needs_all:
-            raise unsupported(self._text, node, "ORDER BY and LIMIT inside UNION", "write them behind it")
         hidden = [] if left.time in names else [left.time]
-        columns = {new: one.column for new, one in zip(names, right.names.names, strict=True)}
-        columns |= dict.fromkeys(hidden, right.time)
-        other = project(right.stream, columns, progressing=left.time)
-        found = project(left.stream, {name: name for name in [*names, *hidden]}).union(other)
+        for other in others:
+            if len(names) != len(other.names.names):
+                raise mistake(self._text, node, f"UNION of {len(names)} and {len(other.names.names)} columns")
+            if left.finish.needs_all or other.finish.needs_all:
+                raise unsupported(self._text, node, "ORDER BY and LIMIT inside UNION", "write them behind it")
+        rest = [_under(names, hidden, one, left.time) for one in others]
+        found = project(left.stream, {name: name for name in [*names, *hidden]}).union(*rest)
         shown = Names(tuple(Name("", name, name) for name in names))
         whole = NamedStream(found, shown, finish=Finish(frozenset(hidden)))
         behind = exp.select("*").distinct() if node.args.get("distinct") else exp.select("*")
@@ -121,12 +123,8 @@ class Planner:
     def _windowed(self, call: Any, alias: str, known: Known) -> NamedStream:
         """Return the relation of a call of a window function."""
         name, arguments = call.name.upper(), call.expressions
-        if name == "CQL_WINDOW":
-            of, words = arguments
-            time = words.this.split(",")[-1].strip() if "," in words.this else ""
-            relation = self._table(of, known, time)
-            cut, by = bracket(self._text, of, words.this, relation.stream.schema)
-            return replace(renamed(relation, alias or of.name), windows=cut, keys=by)
+        if name == WINDOW:
+            return self._bracketed(call, alias, known)
         if name not in FORMS:
             hint = did_you_mean(name, FORMS)
             raise mistake(
@@ -144,6 +142,18 @@ class Planner:
         keys = tuple(relation.names.column(self._text, exp.column(key)) for key in given)
         return replace(renamed(relation, alias or of.name), windows=windows, keys=keys)
 
+    def _bracketed(self, call: Any, alias: str, known: Known) -> NamedStream:
+        """Return a relation with a window in brackets behind it."""
+        of, words = call.expressions
+        bracket = bracket_of(self._text, of, words.this)
+        time = exp.column(bracket.time) if bracket.time else None
+        relation = self._source_of(of, time, known)
+        keys = tuple(relation.names.column(self._text, exp.column(key)) for key in bracket.keys)
+        windows = bracket.windows
+        return replace(
+            renamed(relation, alias or of.alias_or_name), windows=windows, keys=keys, bracket=bracket
+        )
+
     def _source_of(self, of: Any, time: Any, known: Known) -> NamedStream:
         if isinstance(of, exp.Subquery | exp.Select):
             return self._whole(self.query(of, known), of)
@@ -151,28 +161,64 @@ class Planner:
 
     def _join(self, left: NamedStream, join: Any, known: Known, select: Any) -> NamedStream:
         right = self.read(join.this, known)
-        for side in (left, right):
-            if side.windows is not None:
-                form = "a join of windows that are not aggregated"
-                raise unsupported(self._text, join, form, "aggregate each in a WITH")
+        band = self._band(join, left, right)
+        left, right = (replace(side, windows=None, bracket=None) for side in (left, right))
         kind, on = check_kind(self._text, join), join.args.get("on")
         if using := join.args.get("using"):
             on = exp.and_(*(exp.EQ(this=_of(one, left), expression=_of(one, right)) for one in using))
         if kind == "inner":
             on = self._with_where(on, select, left, right)
-        if on is None:
+        if on is None and band is None:
             raise unsupported(self._text, join, "a join without a condition", "JOIN ... ON a.k = b.k AND ...")
-        return joined(self._text, join, kind, condition_of(self._text, on, left, right), left, right)
+        condition = condition_of(self._text, on, left, right)
+        condition.band = condition.band or band
+        return joined(self._text, join, kind, condition, left, right)
+
+    def _band(self, join: Any, left: NamedStream, right: NamedStream) -> Bands | None:
+        """Return the band of a join of two windows in brackets; None: neither has windows."""
+        if left.windows is None and right.windows is None:
+            return None
+        both = left.bracket is not None and right.bracket is not None
+        band = left.bracket.band(right.bracket) if both else None  # type: ignore[union-attr, arg-type]
+        if band is None:
+            form = "a join of windows that are not aggregated"
+            instead = "aggregate each in a WITH, or give both a [RANGE 5 MINUTES]"
+            raise unsupported(self._text, join, form, instead)
+        return band
 
     def _with_where(self, on: Any, select: Any, left: NamedStream, right: NamedStream) -> Any:
         """Return the condition of an inner join with the parts of WHERE about both sides, which are taken out of it."""
         where = select.args.get("where")
         parts = [] if where is None else conjuncts(where.this)
-        both = [one for one in parts if not one.find(exp.Query) and _is_of(one, left, right)]
+        both = [
+            one
+            for one in parts
+            if _is_tumbling(one) or (not one.find(exp.Query) and _is_of(one, left, right))
+        ]
         rest = [one for one in parts if one not in both]
         select.set("where", exp.Where(this=exp.and_(*rest)) if rest else None)
         together = [*([] if on is None else [on]), *both]
         return exp.and_(*together) if together else None
+
+
+def _parts_of(node: Any) -> list[Any]:
+    """Return the queries of UNION ALL of several, one after the other."""
+    inner = node.this
+    plain = isinstance(inner, exp.Union) and not any(
+        inner.args.get(one) for one in ("distinct", "order", "limit", "offset", "with_", "with")
+    )
+    return [*(_parts_of(inner) if plain else [inner]), node.expression]
+
+
+def _under(names: list[str], hidden: list[str], other: NamedStream, time: str) -> DataStream:
+    """Return a part of UNION with the names of the first one, and its event time."""
+    columns = {new: one.column for new, one in zip(names, other.names.names, strict=True)}
+    columns |= dict.fromkeys(hidden, other.time)
+    return project(other.stream, columns, progressing=time)
+
+
+def _is_tumbling(node: Any) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name == TUMBLING
 
 
 def _is_of(node: Any, left: NamedStream, right: NamedStream) -> bool:

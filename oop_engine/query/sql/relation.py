@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.schema import Schema
+from oop_engine.core.units import Length
 from oop_engine.query.finish import ALL, Finish
 from oop_engine.query.sql.reading.mistakes import mistake
 
 if TYPE_CHECKING:
     from oop_engine.query.data_stream import DataStream
+    from oop_engine.query.sql.windows.brackets import Bracket
 
 __all__ = ["Name", "NamedStream", "Names", "RankColumn", "columns_of"]
 
@@ -80,13 +82,16 @@ class NamedStream:
     """A stream under the names that a query has for its columns.
 
     ``windows``: of a call of a window function, by names; their bounds are columns only once they are aggregated.
-    ``keys``: those of its sessions.  ``twins``: columns that are equal where the event time is.
+    ``keys``: those of its sessions.  ``bracket``: how the thesis writes them.  ``twins``: columns that are equal where
+    the event time is.  ``lasts``: how long each row is in the relation, as CQL has it; None: for ever.
     """
 
     stream: DataStream
     names: Names
     windows: Any = None
     keys: tuple[str, ...] = ()
+    bracket: Bracket | None = None
+    lasts: Length | None = None
     twins: frozenset[str] = frozenset()
     ranked: RankColumn | None = None
     finish: Finish = ALL

@@ -22,8 +22,6 @@ from sqlglot import exp
 from oop_engine.operators.triggers import Emit
 from oop_engine.query.finish import Finish
 from oop_engine.query.sql.aggregates import aggregates_in
-from oop_engine.query.sql.bounds import with_bounds
-from oop_engine.query.sql.frames import with_frames
 from oop_engine.query.sql.grouping import Grouping
 from oop_engine.query.sql.joins.condition import conjuncts
 from oop_engine.query.sql.plans import project
@@ -33,6 +31,9 @@ from oop_engine.query.sql.relation import Name, NamedStream, Names
 from oop_engine.query.sql.scalar.expressions import key_of
 from oop_engine.query.sql.scalars import Plans, with_scalars
 from oop_engine.query.sql.stage import BOUNDS, Item, Listed, Stage, inner_of, item_name
+from oop_engine.query.sql.windows.bounds import with_bounds
+from oop_engine.query.sql.windows.frames import with_frames
+from oop_engine.query.sql.windows.streams_of import is_over, lasting, stream_asked, stream_of
 
 __all__ = ["SelectPlan"]
 
@@ -52,10 +53,14 @@ class SelectPlan:
                 raise unsupported(text, node, part.upper(), "leave it out")
 
     def over(self, relation: NamedStream) -> NamedStream:
-        """Return the result of the SELECT over its FROM."""
-        relation = self._where(relation)
-        items = self._items(relation)
-        stage = self._grouped(Stage(relation), items)
+        """Return the result of the SELECT over its FROM, or the stream of it that ISTREAM, DSTREAM or RSTREAM asks."""
+        kind = stream_asked(self._text, self._node)
+        found = self._result(self._where(relation), kind)
+        return found if kind is None else stream_of(self._text, self._node, kind, found, relation.windows)
+
+    def _result(self, relation: NamedStream, kind: str | None) -> NamedStream:
+        items = self._items(relation if kind is None else replace(relation, windows=None))
+        stage = self._grouped(Stage(relation), items, kind)
         stage = self._having(stage)
         return self._selected(with_frames(self._text, stage, items), items)
 
@@ -110,11 +115,22 @@ class SelectPlan:
         items: list[Item] = []
         for node in self._node.expressions:
             items += self._starred(relation, node) or [Item(item_name(node), node)]
+        items = self._with_window(items)
         taken: dict[str, int] = {}
         for item in items:
             number = taken[item.name] = taken.get(item.name, -1) + 1
             item.name = f"{item.name}_{number}" if number else item.name
         return items
+
+    def _with_window(self, items: list[Item]) -> list[Item]:
+        """Return the items with the bounds of the window that stands behind the list, behind the keys."""
+        group = self._node.args.get("group")
+        written = [] if group is None else [one for one in group.expressions if is_over(one)]
+        if not written or any(item.node.find(exp.Column) and item.name in BOUNDS for item in items):
+            return items
+        at = next((i for i, item in enumerate(items) if aggregates_in(item.node)), len(items))
+        bounds = [Item(name, exp.column(name)) for name in BOUNDS[:2]]
+        return [*items[:at], *bounds, *items[at:]]
 
     def _starred(self, relation: NamedStream, node: Any) -> list[Item]:
         star = node if isinstance(node, exp.Star) else node.this if isinstance(node, exp.Column) else None
@@ -134,7 +150,7 @@ class SelectPlan:
 
     # GROUP BY
 
-    def _grouped(self, stage: Stage, items: list[Item]) -> Stage:
+    def _grouped(self, stage: Stage, items: list[Item], kind: str | None) -> Stage:
         group = self._node.args.get("group")
         behind = [item.node for item in items] + [
             self._node.args[part] for part in ("having", "qualify", "order") if self._node.args.get(part)
@@ -143,12 +159,12 @@ class SelectPlan:
             key_of(one, stage.relation.names): one for node in behind for one in aggregates_in(node)
         }
         if group is None and not aggregates:
-            return with_bounds(self._text, self._node, stage)
+            return with_bounds(self._text, self._node, stage) if kind is None else lasting(stage)
         if group is not None and group.find(exp.GroupingSets, exp.Cube, exp.Rollup):
             raise unsupported(
                 self._text, group, "GROUPING SETS, CUBE and ROLLUP", "UNION ALL of several GROUP BY"
             )
-        return self._aggregated(stage, self._keys(group, items), aggregates)
+        return self._aggregated(stage, self._keys(group, items), aggregates, items)
 
     def _keys(self, group: Any, items: list[Item]) -> list[Any]:
         """Return the keys: ordinals, aliases and ALL as the items that they mean."""
@@ -174,13 +190,16 @@ class SelectPlan:
                 keys.append(inner_of(node))
         return keys
 
-    def _aggregated(self, stage: Stage, keys: list[Any], aggregates: dict[str, Any]) -> Stage:
+    def _aggregated(
+        self, stage: Stage, keys: list[Any], aggregates: dict[str, Any], items: list[Item]
+    ) -> Stage:
         relation = stage.relation
+        wanted = {key_of(item.node, relation.names): item.name for item in items}
         grouping = Grouping(self._text, relation, self._emit)
         for node in keys:
             grouping.key(node)
         for key, node in aggregates.items():
-            grouping.aggregate(key, node)
+            grouping.aggregate(key, node, wanted.get(key, ""))
         return grouping.stage()
 
     def _having(self, stage: Stage) -> Stage:
@@ -222,8 +241,9 @@ class SelectPlan:
         if change is not None:
             names = Names((*names.names, Name("", change, change)))
         return NamedStream(
-            stream, names, twins=twins, finish=Finish(frozenset(hidden), tuple(order), *self._limits())
-        )
+            stream, names, lasts=relation.lasts, twins=twins,
+            finish=Finish(frozenset(hidden), tuple(order), *self._limits()),
+        )  # fmt: skip
 
     def _order(self, items: list[Item]) -> list[tuple[Any, bool, bool]]:
         """Return the parts of ORDER BY: the name of an item or a parsed expression, downwards, nulls first."""

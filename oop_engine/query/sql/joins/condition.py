@@ -10,9 +10,12 @@ from sqlglot import exp
 
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import TIME_UNITS, to_units
+from oop_engine.operators.joining.bands import Bands
 from oop_engine.query.sql.reading.mistakes import mistake, unsupported
+from oop_engine.query.sql.reading.thesis import TUMBLING
 from oop_engine.query.sql.relation import NamedStream
 from oop_engine.query.sql.scalar.literals import interval_us
+from oop_engine.query.sql.windows.brackets import bracket_of
 
 __all__ = ["Condition", "check_kind", "condition_of", "conjuncts"]
 
@@ -21,12 +24,21 @@ _TURNED = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE, e
 
 @dataclass
 class Condition:
-    """``least`` and ``most``: of the right time minus the left one, in units; ``rest``: other conditions."""
+    """``least`` and ``most``: of the right time minus the left one, in units; ``rest``: other conditions.
+
+    ``band``: that of windows, where the join is on windows.
+    """
 
     pairs: list[tuple[str, str]] = field(default_factory=list)
     least: int | None = None
     most: int | None = None
     rest: list[Any] = field(default_factory=list)
+    band: Bands | None = None
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether there is a condition on the times of both."""
+        return self.band is not None or self.least is not None or self.most is not None
 
     def narrow(self, least: int | None, most: int | None) -> None:
         """Take another bound of the difference."""
@@ -69,6 +81,9 @@ class _Part:
                 return
         elif type(node) in _TURNED and self._times(node) is not None:
             self._compare(node)
+            return
+        elif isinstance(node, exp.Anonymous) and node.name.upper() == TUMBLING:
+            self._into.band = bracket_of(self._text, node, node.expressions[0].name).tumbling()
             return
         elif isinstance(node, exp.EQ) and (pair := self._pair(node)) is not None:
             self._into.pairs.append(pair)

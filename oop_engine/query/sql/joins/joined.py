@@ -8,7 +8,7 @@ from typing import Any
 from sqlglot import exp
 
 from oop_engine.core.errors import GraphError
-from oop_engine.operators.joining.bands import AsOf
+from oop_engine.operators.joining.bands import AsOf, Band, Bands, WindowIdBand
 from oop_engine.query.sql.joins.condition import Condition
 from oop_engine.query.sql.plans import band_of, pair_schema, paired
 from oop_engine.query.sql.reading.mistakes import mistake, unsupported
@@ -22,8 +22,7 @@ def joined(
     text: str, node: Any, kind: str, condition: Condition, left: NamedStream, right: NamedStream
 ) -> NamedStream:
     """Return the join of ``kind``; raises ``UsageError`` at ``node`` for a condition that no join has."""
-    bound = condition.least is not None or condition.most is not None
-    if not condition.pairs and not bound and not kind.startswith("asof"):
+    if not condition.pairs and not condition.is_bounded and not kind.startswith("asof"):
         raise unsupported(
             text, node, "a join without equal keys and without a band of time", "ON a.k = b.k AND ..."
         )
@@ -48,7 +47,7 @@ class _Join:
     def __init__(self, text: str, condition: Condition, left: NamedStream, right: NamedStream) -> None:
         self._text, self._condition, self._left, self._right = text, condition, left, right
         taken = left.stream.schema.names
-        self.suffix = f"_{len(taken)}"
+        self.suffix = "_right"
         while any(f"{name}{self.suffix}" in taken for name in right.stream.schema.names):
             self.suffix += "_"
         of_right = {
@@ -57,10 +56,20 @@ class _Join:
         moved = (replace(one, column=of_right[one.column]) for one in right.names.names)
         self.names = Names((*left.names.names, *moved))
 
+    def _band(self) -> tuple[Bands, str | None]:
+        """Return the band, and why a state without an end needs another."""
+        condition = self._condition
+        if condition.band is None:
+            return band_of(condition.least, condition.most, self._left.stream.schema.unit)
+        if condition.least is not None or condition.most is not None:
+            words = "a join on windows and on a band of time: one of them is enough"
+            raise GraphError(words)
+        return condition.band, None
+
     def relation(self, kind: str) -> NamedStream:
         """Return the join of ``kind``."""
         left, right, condition = self._left.stream, self._right.stream, self._condition
-        band, unbounded = band_of(condition.least, condition.most, left.schema.unit)
+        band, unbounded = self._band()
         where = None
         if condition.rest:
             schema = pair_schema(left, right, condition.pairs, band, self.suffix)
@@ -80,6 +89,16 @@ def _as_of(
     return NamedStream(stream, join.names)
 
 
+def _turned_band(band: Bands | None) -> Bands | None:
+    """Return the band on windows of the exchanged sides."""
+    match band:
+        case Band(before, after):
+            return Band(after, before)
+        case WindowIdBand(left, right, slide, origin):
+            return WindowIdBand(right, left, slide, origin)
+    return band
+
+
 def _turned(condition: Condition) -> Condition:
     """Return the condition of the exchanged sides."""
     return Condition(
@@ -87,4 +106,5 @@ def _turned(condition: Condition) -> Condition:
         None if condition.most is None else -condition.most,
         None if condition.least is None else -condition.least,
         condition.rest,
+        _turned_band(condition.band),
     )

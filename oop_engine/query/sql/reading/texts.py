@@ -1,8 +1,8 @@
 """Texts: SQL is read by sqlglot, in the dialect of DuckDB.
 
 Forms that it does not read are rewritten as tokens before: those of Flink (``TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts),
-...))``, ``WATERMARK FOR``, ``SESSION(s PARTITION BY k, ...)``), ``EMIT`` behind a query, and windows in brackets as the
-thesis and CQL have them.
+...))``, ``WATERMARK FOR``, ``SESSION(s PARTITION BY k, ...)``), ``EMIT`` behind a query, and those of the thesis and of
+CQL (``thesis``).
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from oop_engine.core.errors import SetupError, UsageError
 from oop_engine.core.schema import Schema
 from oop_engine.operators.values.expressions import Expression
 from oop_engine.query.sql.reading.mistakes import mistake_at
+from oop_engine.query.sql.reading.thesis import rewrite_thesis
+from oop_engine.query.sql.reading.tokens import Tokens
 
 __all__ = ["Statement", "WatermarkClause", "expression_of", "statements_in"]
 
@@ -110,67 +112,41 @@ def _parts(tokens: list[Any]) -> list[list[Any]]:
     return [part for part in parts if part]
 
 
-class _Rewriting:
+class _Rewriting(Tokens):
     """The tokens of one statement, as the parser reads them, and the parts taken aside."""
 
     def __init__(self, text: str, tokens: list[Any]) -> None:
-        self._text, self.tokens = text, list(tokens)
+        super().__init__(text, tokens)
         self.made = Statement(None)
         self._take_emit()
         self._take_watermarks()
-        self._take_brackets()
+        rewrite_thesis(self)
         self._unwrap()
-
-    def _word(self, at: int) -> str:
-        return self.tokens[at].text.upper() if 0 <= at < len(self.tokens) else ""
-
-    def _is_word(self, at: int, *words: str) -> bool:
-        """Tell whether a token is one of these words, not a text or a quoted name."""
-        if not 0 <= at < len(self.tokens) or self._word(at) not in words:
-            return False
-        return self.tokens[at].token_type.name not in ("STRING", "IDENTIFIER")
-
-    def _closing(self, at: int) -> int:
-        """Return the place of the bracket that closes the one at ``at``."""
-        depth = 0
-        for i in range(at, len(self.tokens)):
-            depth += self.tokens[i].text in ("(", "[") and self._is_sign(i)
-            depth -= self.tokens[i].text in (")", "]") and self._is_sign(i)
-            if depth == 0:
-                return i
-        raise self._mistake(at, "this bracket is not closed")
-
-    def _is_sign(self, at: int) -> bool:
-        return self.tokens[at].token_type.name not in ("STRING", "IDENTIFIER")
-
-    def _mistake(self, at: int, words: str) -> UsageError:
-        token = self.tokens[min(at, len(self.tokens) - 1)]
-        return mistake_at(self._text, token.line, token.col - len(token.text) + 1, words)
 
     def _take_emit(self) -> None:
         """Take ``EMIT ...`` at the end aside."""
         depth = 0
         for at in range(len(self.tokens)):
-            depth += self._is_sign(at) and self.tokens[at].text == "("
-            depth -= self._is_sign(at) and self.tokens[at].text == ")"
-            behind_select = at > 0 and self._word(at + 1) in ("FINAL", "CHANGES", "EARLY", "WITH", "ON")
-            if depth == 0 and behind_select and self._is_word(at, "EMIT"):
+            depth += self.is_sign(at) and self.tokens[at].text == "("
+            depth -= self.is_sign(at) and self.tokens[at].text == ")"
+            behind_select = at > 0 and self.word(at + 1) in ("FINAL", "CHANGES", "EARLY", "WITH", "ON")
+            if depth == 0 and behind_select and self.is_word(at, "EMIT"):
                 self.made.emit = [token.text for token in self.tokens[at + 1 :]]
                 del self.tokens[at:]
                 return
 
     def _take_watermarks(self) -> None:
         """Take ``WATERMARK FOR``, ``PUNCTUATION FROM UPSTREAM`` and ``IDLE`` out of the columns of CREATE TABLE."""
-        if not self._is_word(0, "CREATE"):
+        if not self.is_word(0, "CREATE"):
             return
         at = 0
         while at < len(self.tokens):
-            if self._is_word(at, "WATERMARK") and self._is_word(at + 1, "FOR"):
+            if self.is_word(at, "WATERMARK") and self.is_word(at + 1, "FOR"):
                 self.made.watermarks.append(self._watermark(at))
-            elif self._is_word(at, "PUNCTUATION") and self._is_word(at + 1, "FROM"):
+            elif self.is_word(at, "PUNCTUATION") and self.is_word(at + 1, "FROM"):
                 self._cut(at, at + 3)
                 self.made.upstream = True
-            elif self._is_word(at, "IDLE") and at + 1 < len(self.tokens):
+            elif self.is_word(at, "IDLE") and at + 1 < len(self.tokens):
                 self.made.idle = self.tokens[at + 1].text
                 self._cut(at, at + 2)
             else:
@@ -179,49 +155,30 @@ class _Rewriting:
     def _watermark(self, at: int) -> WatermarkClause:
         stop = depth = 0
         for stop in range(at, len(self.tokens)):
-            depth += self._word(stop) == "("
-            depth -= self._word(stop) == ")"
-            if depth < 0 or (depth == 0 and self._word(stop) == "," and self._as_before(at, stop)):
+            depth += self.word(stop) == "("
+            depth -= self.word(stop) == ")"
+            if depth < 0 or (depth == 0 and self.word(stop) == "," and self._as_before(at, stop)):
                 break
         words = self.tokens[at:stop]
         names = [token.text.upper() for token in words]
         if "AS" not in names or len(words) < 5:
-            raise self._mistake(at, "a watermark reads WATERMARK FOR ts AS ts - INTERVAL '90' SECOND")
+            raise self.mistake(at, "a watermark reads WATERMARK FOR ts AS ts - INTERVAL '90' SECOND")
         of = names.index("AS")
-        text = self._text[words[of + 1].start : words[-1].end + 1]
+        text = self.text[words[of + 1].start : words[-1].end + 1]
         per = [token.text for token in words[4:of] if token.text != ","] if names[3:4] == ["PER"] else []
         self._cut(at, stop)
         return WatermarkClause(words[2].text, tuple(per), text)
 
     def _as_before(self, start: int, stop: int) -> bool:
-        return any(self._is_word(at, "AS") for at in range(start, stop))
+        return any(self.is_word(at, "AS") for at in range(start, stop))
 
     def _cut(self, start: int, stop: int) -> None:
         """Drop tokens, and the comma before them, or behind them where they are the first."""
-        if self._word(start - 1) == ",":
+        if self.word(start - 1) == ",":
             start -= 1
-        elif self._word(stop) == ",":
+        elif self.word(stop) == ",":
             stop += 1
         del self.tokens[start:stop]
-
-    def _take_brackets(self) -> None:
-        """Read ``s [RANGE 5 MINUTES SLIDE 1 MINUTE, ts]`` as the call of a window function."""
-        at = 0
-        while at < len(self.tokens):
-            if self._word(at) == "[" and self._is_word(at + 1, "RANGE", "ROWS", "NOW", "PARTITION"):
-                stop = self._closing(at)
-                self._bracket(at, stop)
-            at += 1
-
-    def _bracket(self, at: int, stop: int) -> None:
-        from sqlglot import Dialect
-
-        inside = [token.text for token in self.tokens[at + 1 : stop]]
-        name = self._text[self.tokens[at - 1].start : self.tokens[at - 1].end + 1]
-        made = Dialect.get_or_raise("duckdb").tokenize(f"CQL_WINDOW({name}, '{' '.join(inside)}')")
-        for token in made:
-            _move(token, self.tokens[at - 1])
-        self.tokens[at - 1 : stop + 1] = made
 
     def _unwrap(self) -> None:
         """Read window functions of Flink as calls: without ``TABLE``, ``DESCRIPTOR``, and keys of sessions aside."""
@@ -229,9 +186,9 @@ class _Rewriting:
 
         at = 0
         while at < len(self.tokens):
-            is_call = self._is_word(at, *_WINDOWS) and self._word(at + 1) == "("
-            if self._is_word(at, "TABLE") and self._word(at + 1) == "(" and self._is_word(at + 2, *_WINDOWS):
-                del self.tokens[self._closing(at + 1)]
+            is_call = self.is_word(at, *_WINDOWS) and self.word(at + 1) == "("
+            if self.is_word(at, "TABLE") and self.word(at + 1) == "(" and self.is_word(at + 2, *_WINDOWS):
+                del self.tokens[self.closing(at + 1)]
                 del self.tokens[at : at + 2]
                 continue
             if is_call:
@@ -241,16 +198,16 @@ class _Rewriting:
 
     def _unwrap_call(self, at: int) -> None:
         i = at + 2
-        while i < self._closing(at + 1):
-            if self._is_word(i, "TABLE"):
+        while i < self.closing(at + 1):
+            if self.is_word(i, "TABLE"):
                 del self.tokens[i]
-            elif self._is_word(i, "DESCRIPTOR") and self._word(i + 1) == "(":
-                del self.tokens[self._closing(i + 1)]
+            elif self.is_word(i, "DESCRIPTOR") and self.word(i + 1) == "(":
+                del self.tokens[self.closing(i + 1)]
                 del self.tokens[i : i + 2]
-            elif self._is_word(i, "PARTITION", "PARTITION BY"):
+            elif self.is_word(i, "PARTITION", "PARTITION BY"):
                 stop = i
                 names = []
-                while self._word(stop + 1) not in ("", ")") and not self._ends_keys(stop + 1):
+                while self.word(stop + 1) not in ("", ")") and not self._ends_keys(stop + 1):
                     stop += 1
                     names.append(self.tokens[stop].text)
                 self.made.sessions[self.tokens[at].start] = [
@@ -262,11 +219,6 @@ class _Rewriting:
 
     def _ends_keys(self, at: int) -> bool:
         """Tell whether the comma at ``at`` is behind the keys: DESCRIPTOR or the column of time follows."""
-        return self._word(at) == "," and (
-            self._is_word(at + 1, "DESCRIPTOR") or self._is_word(at + 3, "INTERVAL")
+        return self.word(at) == "," and (
+            self.is_word(at + 1, "DESCRIPTOR") or self.is_word(at + 3, "INTERVAL")
         )
-
-
-def _move(token: Any, to: Any) -> None:
-    """Give a token that was made the place of one of the text."""
-    token.line, token.col, token.start, token.end = to.line, to.col, to.start, to.end

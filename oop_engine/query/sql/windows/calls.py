@@ -16,21 +16,12 @@ from sqlglot import exp
 
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import TIME_UNITS
-from oop_engine.operators.windows import (
-    Landmark,
-    PartitionedTupleBased,
-    Session,
-    SlideByTuple,
-    Sliding,
-    Tumbling,
-    TupleBased,
-    Windows,
-)
+from oop_engine.operators.windows import Landmark, Session, Sliding, Tumbling, Windows
 from oop_engine.query.joins import as_length
 from oop_engine.query.sql.reading.mistakes import mistake
 from oop_engine.query.sql.scalar.literals import interval_us
 
-__all__ = ["FORMS", "bracket", "bucket", "of_call"]
+__all__ = ["FORMS", "bucket", "of_call"]
 
 FORMS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
 _MOST_STEPS = 10_000
@@ -89,35 +80,3 @@ def bucket(text: str, node: Any, schema: Schema) -> Windows:
         return Tumbling(size)
     origin = _ORIGIN.replace(tzinfo=ZoneInfo("UTC")) if kind.tz else _ORIGIN
     return Tumbling(size, origin)
-
-
-def bracket(text: str, node: Any, words: str, schema: Schema) -> tuple[Windows, tuple[str, ...]]:
-    """Return the windows of ``[RANGE 5 MINUTES SLIDE 1 MINUTE, ts]`` and of CQL, and their keys."""
-    parts = words.split(",")[0].split()
-    upper = [part.upper() for part in parts]
-    all_words = words.replace(",", " ").split()
-    upper_all = [part.upper() for part in all_words]
-    try:
-        if upper[:1] == ["NOW"]:
-            return Tumbling(1), ()
-        if "ROWS" in upper_all:
-            at = upper_all.index("ROWS")
-            rows, every = int(all_words[at + 1]), int([*all_words[at + 2 :], "SLIDE", "1"][1])
-            if upper_all[:2] == ["PARTITION", "BY"]:
-                return PartitionedTupleBased(rows, every), tuple(all_words[2:at])
-            return TupleBased(rows, every), ()
-        slide = upper.index("SLIDE") if "SLIDE" in upper else len(parts)
-        size, step = " ".join(parts[1:slide]), " ".join(parts[slide + 1 :])
-        if upper[1:2] == ["UNBOUNDED"]:
-            return Landmark(_length(step)), ()
-        if not step:
-            return SlideByTuple(_length(size)), ()
-        return (Tumbling(_length(size)) if size == step else Sliding(_length(size), _length(step))), ()
-    except (IndexError, ValueError) as error:
-        raise mistake(
-            text, node, f"a window reads [RANGE 5 MINUTES SLIDE 1 MINUTE, ts]; got [{words}]"
-        ) from error
-
-
-def _length(words: str) -> Any:
-    return int(words) if words.isdigit() else words.lower()
