@@ -23,7 +23,7 @@ DOCUMENTED := oop_engine oop_engine.traces oop_engine.testing oop_engine.testing
   oop_engine.runners.inline oop_engine.runners.local oop_engine.spark.run oop_engine.spark.io.sinks \
   oop_engine.operators oop_engine.operators.rewrites.in_order oop_engine.core.halves oop_engine.scenarios.truth
 
-.PHONY: knobs faults warm rewritten simulate rotations soak kills servers test-servers help demo demo-spark scenarios test fuzz lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
+.PHONY: cancellations knobs faults warm rewritten simulate rotations soak kills servers test-servers help demo demo-spark scenarios test fuzz lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,6 +75,9 @@ kills: $(VENV)/.dev ## services that are killed over files and, where they are i
 
 simulate: $(VENV)/.dev ## a service in worlds that kill it, tear its disk, wake its past: make simulate SEEDS=1000 FROM=0
 	FROM=$(or $(FROM),0) $(BIN)/python -m tests.simulation $(or $(SEEDS),1000)
+
+cancellations: $(VENV)/.dev ## clients and services that are cancelled at any await: make cancellations SEEDS=1000 FROM=0
+	FROM=$(or $(FROM),0) $(BIN)/python -m tests.simulation.cancelled $(or $(SEEDS),1000)
 
 knobs: $(VENV)/.dev ## laws, random graphs and simulated worlds with all sizes drawn at random: make knobs SEEDS=20 FROM=0
 	FROM=$(or $(FROM),0) $(BIN)/python -m tests.simulation.knobs $(or $(SEEDS),20)

@@ -89,6 +89,7 @@ if TYPE_CHECKING:  # to use
     from oop_engine.runners.local import Local as Local
     from oop_engine.runners.outcome import Outcome as Outcome
     from oop_engine.runners.replay import arun as arun, replay as replay
+    from oop_engine.lab.warm import warm as warm
     from oop_engine.service.dashboard.dashboard import Dashboard as Dashboard
     from oop_engine.service.serve import serve as serve
     from oop_engine.service.serve import serve_forever as serve_forever

@@ -29,7 +29,7 @@ def warm(as_json: bool) -> None:
 
     found = []
     with only_json(as_json):
-        for one in kernels.warm():
+        for one in kernels.warm_all():
             found.append(one)
             if not as_json:
                 click.echo(f"{one.what}: {one.kernels} kernels, {one.wall_s:.1f} s")

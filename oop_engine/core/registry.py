@@ -7,7 +7,7 @@ imported once, when a name is asked for that nobody has registered yet, or when 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, TypeVar
 
 from oop_engine.core.errors import UsageError
@@ -16,7 +16,8 @@ __all__ = ["Registry"]
 
 T = TypeVar("T")
 _GROUP = "oop_engine"
-_asked: set[str] = set()
+_failed: dict[str, UsageError] = {}  # by entry point
+_known: set[str] = set()
 
 
 class Registry(Mapping[str, T], Generic[T]):
@@ -68,17 +69,22 @@ class Registry(Mapping[str, T], Generic[T]):
 
 
 def _import_installed() -> None:
-    """Import the modules of other packages, once.  Raises ``UsageError`` if one of them cannot be imported."""
-    if _GROUP in _asked:
-        return
-    _asked.add(_GROUP)
-    for entry in entry_points(group=_GROUP):
-        try:
-            entry.load()
-        except Exception as error:  # a module may raise anything
-            package = entry.dist.name if entry.dist is not None else "a package"
-            why = f"{type(error).__name__}: {error}"
-            msg = (
-                f"{package}: its entry point {entry.name} = {entry.value} fails: {why}: mend or uninstall it"
-            )
-            raise UsageError(msg) from error
+    """Import the modules of other packages, once.  Raises ``UsageError`` whenever one of them could not be imported."""
+    if _GROUP not in _known:
+        _known.add(_GROUP)
+        for entry in entry_points(group=_GROUP):
+            try:
+                entry.load()
+            except Exception as error:  # a module may raise anything
+                _failed[entry.value] = _error_of(entry, error)
+    for failed in _failed.values():
+        raise failed
+
+
+def _error_of(entry: EntryPoint, error: Exception) -> UsageError:
+    package = entry.dist.name if entry.dist is not None else "a package"
+    why = f"{type(error).__name__}: {error}"
+    msg = f"{package}: its entry point {entry.name} = {entry.value} fails: {why}: mend or uninstall it"
+    found = UsageError(msg)
+    found.__cause__ = error
+    return found

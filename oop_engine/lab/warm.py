@@ -2,35 +2,46 @@
 
 A kernel is compiled for the types it is first called with.  So a few thousand tuples go through graphs of the usual
 operators; Numba compiles the kernels and keeps them in its cache.
+
+Out of the cache a kernel is loaded with its first call, for which all other tasks of an event loop wait.  So an
+application lets its own graph run over invented rows first, on a thread.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from oop_engine.core.graphs.graph import Graph
+from oop_engine.core.graphs.graph import Graph, Stream
 from oop_engine.core.operator import Operator
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
+from oop_engine.core.units import TIME_UNITS
 from oop_engine.runners.replay import replay
+from oop_engine.system.on_thread import on_thread
 from oop_engine.system.stopwatch import COMPILED
 
 if TYPE_CHECKING:
     from oop_engine.operators import Aggregation
 
-__all__ = ["Warmed", "cache_folder", "warm"]
+__all__ = ["Warmed", "cache_folder", "warm", "warm_all"]
 
 _COLUMNS = {
     "ts": pa.int64(), "k": pa.int64(), "name": pa.string(), "x": pa.float64(), "n": pa.int64(),
     "price": pa.decimal128(21, 2), "u": pa.uint64(), "i": pa.int32(),
 }  # fmt: skip
 _SCHEMA = Schema(_COLUMNS, "ts", "s")
+_LOG = logging.getLogger("oop_engine")
 _ROWS = 2000
+_SIZES = 500, 500, 1, 1, 50
+_GAP_S = 3600
 _FEW, _MANY = 9, 1000  # keys
 
 
@@ -43,13 +54,60 @@ class Warmed:
     wall_s: float
 
 
-def warm() -> Iterator[Warmed]:
+def warm_all() -> Iterator[Warmed]:
     """Run a graph of each kind, and yield the kernels compiled; none where all are in the cache."""
     for kind, graph, keys in _graphs():
         kernels, wall_s = COMPILED.kernels, COMPILED.wall_s
         feeds = {node.name: _pages(seed, keys) for seed, node in enumerate(graph.plan().of_kind("source"))}
         replay(graph, feeds, on_result=lambda _: None)
         yield Warmed(kind, COMPILED.kernels - kernels, COMPILED.wall_s - wall_s)
+
+
+async def warm(graph: Graph) -> None:
+    """Load the kernels of ``graph`` on a thread, so that its first rows hold up no other task of the event loop.
+
+    Another instance of the graph runs over a thousand invented rows, without an effect; functions of yours in it are
+    called, too, and a line of the log tells if one of them fails on such rows.  For the start of an application, before
+    ``Local`` or ``serve``::
+
+        await warm(graph)
+        async with Local(graph, on_result) as local:
+            ...
+    """
+    await on_thread(_load, graph)
+
+
+def _load(graph: Graph) -> None:
+    plan = graph.plan()
+    try:
+        feeds = {node.name: [*_invented(plan.schema(Stream(node.name)))] for node in plan.of_kind("source")}
+        replay(graph, feeds, on_result=lambda _: None)
+    except Exception as error:  # functions of the user may raise anything
+        words = "graph %r: is not warm behind an operator that fails on invented rows: %s"
+        _LOG.warning(words, graph.name, " ".join(str(error).split()))
+
+
+def _invented(schema: Schema) -> Iterator[Page]:
+    """Yield pages of several sizes: a row a second, a little out of order, and an hour between pages."""
+    second, start = TIME_UNITS.get(schema.unit, 1), 0
+    for size in _SIZES:
+        numbers = np.arange(size)
+        columns = {field.name: _column(field, numbers % _FEW) for field in schema.fields}
+        times = pa.array((start + numbers - numbers % 3) * second)
+        columns[schema.progressing] = times.cast(schema.type_of(schema.progressing))
+        yield Page.of(schema, columns)
+        start += size + _GAP_S
+
+
+def _column(field: pa.Field, numbers: NDArray[np.int64]) -> pa.Array:
+    """Return values of a type; nulls of one that no number becomes."""
+    values = pa.array(numbers.astype(np.int32))
+    for steps in ((), (pa.string(),), (pa.int64(),)):
+        try:
+            return reduce(lambda found, kind: found.cast(kind), (*steps, field.type), values)
+        except pa.ArrowException:
+            continue
+    return pa.nulls(len(numbers), field.type)
 
 
 def cache_folder() -> str:

@@ -116,13 +116,16 @@ class Local:
         self._pushing, self._pushed = dict.fromkeys(self._now, 0), asyncio.Event()
         self._turn = Turn()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread = get_ident()
+        self._thread: int | None = None  # of the block; None before it and after it
         self._fault: Exception | None = None
         self._gate = asyncio.Lock()
         self._tasks = asyncio.TaskGroup()
         self._workers = set[asyncio.Task[None] | None]()
 
     async def __aenter__(self) -> Self:
+        if self._loop is not None:
+            msg = f"graph {self.plan.name!r}: a Local runs once: make another one"
+            raise UsageError(msg)
         self._thread, self._loop = get_ident(), asyncio.get_running_loop()
         await self._tasks.__aenter__()
         for name, station in self._stations.items():
@@ -142,6 +145,8 @@ class Local:
         except BaseException as stopped:
             self._stop(stopped)
             raise
+        finally:
+            self._thread = None
         self._stop(failed)
         raise failed  # not while the group is handled: its cause would be forgotten
 
@@ -190,9 +195,8 @@ class Local:
 
         Raises ``UsageError`` outside the block.
         """
-        if self._loop is None:
-            msg = f"graph {self.plan.name!r}: push_threadsafe is for inside of `async with Local(...)`"
-            raise UsageError(msg)
+        if self._loop is None or self._thread is None:
+            raise self._outside()
         return asyncio.run_coroutine_threadsafe(self.push(source, message, now), self._loop)
 
     async def push_row(self, source: str, row: Any, arrival: int | None = None) -> None:
@@ -332,6 +336,9 @@ class Local:
 
         ``fresh``: nodes that begin empty; the snapshot need not know them, and may know others.
         """
+        if self._loop is not None:
+            msg = f"graph {self.plan.name!r}: restore is for before its block (`async with Local(...)`)"
+            raise UsageError(msg)
 
         def load(own: Saved) -> None:
             self._load(own, fresh)
@@ -367,10 +374,19 @@ class Local:
     def _check_running(self) -> None:
         if self._fault is not None:
             raise self._fault
+        if self._thread is None:
+            raise self._outside()
         if get_ident() != self._thread:
             way_out = "push_threadsafe(source, message).result()"
             msg = f"graph {self.plan.name!r}: it runs in the event loop of another thread: from here call {way_out}"
             raise UsageError(msg)
+
+    def _outside(self) -> Exception:
+        """Return the error of a call before the block or behind it."""
+        when = "has not begun" if self._loop is None else "has ended; nothing can follow"
+        return self._fault or UsageError(
+            f"graph {self.plan.name!r}: its block (`async with Local(...)`) {when}"
+        )
 
     def _save(self) -> dict[str, Any]:
         own = self._clocks.save() | {"now": self._now, "ended": sorted(self._ended)}

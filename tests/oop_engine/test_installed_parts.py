@@ -59,6 +59,23 @@ print(type(source_of("numbers:x", Schema({"ts": pa.int64()}, "ts", "s"))).__name
     assert "nowhere" in done.stdout.split()[2:]
 
 
+def test_a_package_that_fails_is_named_each_time_and_hides_no_known_name(tmp_path: Path) -> None:
+    code = """
+from oop_engine import UsageError
+from oop_engine.connectors.by_name import SINKS
+SINKS["print"]
+for _ in range(2):
+    try:
+        SINKS["nowhere"]
+    except UsageError as error:
+        print(error)
+"""
+    done = beside(installed(tmp_path, "1 / 0"), code)
+    why = "ZeroDivisionError: division by zero"
+    words = f"my-parts: its entry point parts = my_parts fails: {why}: mend or uninstall it"
+    assert done.stdout.splitlines() == [words, words], done.stderr
+
+
 @pytest.mark.parametrize("wrong", ["1 / 0", "import no_such_module"])
 def test_a_package_that_fails_is_named(tmp_path: Path, wrong: str) -> None:
     code = "from oop_engine.connectors.by_name import SINKS; 'x' in SINKS"

@@ -77,5 +77,5 @@ def test_windows_of_many_groups_are_swept(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(pane_windows, "PaneSweep", noted)
     monkeypatch.setattr(warm, "_of_few_keys", lambda: iter(()))
-    counts = [len(swept) for _ in warm.warm()]
+    counts = [len(swept) for _ in warm.warm_all()]
     assert 0 < counts[0] < counts[1]

@@ -263,7 +263,7 @@ def test_a_push_from_another_thread_is_refused_and_has_a_way() -> None:
     assert [row for each in found if isinstance(each.message, Page) for row in each.message.to_pylist()] == [
         {"ts": 2}
     ]
-    with pytest.raises(UsageError, match="inside of `async with"):
+    with pytest.raises(UsageError, match=r"its block \(`async with Local\(...\)`\) has not begun"):
         asyncio.run(_outside(graph))
 
 

@@ -1,0 +1,60 @@
+"""Clients that are cancelled at any await, and services that are: ``make cancellations`` runs more seeds."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from oop_engine import Journal, Local
+from tests.simulation.cancelled import CALLS, cancel_in_a_service, cancel_in_an_application
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    logging.disable(logging.WARNING)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def many(cancel: Callable[[int], None]) -> None:
+    for seed in range(100):
+        cancel(seed)
+
+
+def test_all_laws_hold_whoever_is_cancelled() -> None:
+    CALLS.clear()
+    for seed in range(30):
+        cancel_in_an_application(seed)
+        cancel_in_a_service(seed)
+    assert min(CALLS["accepted"], CALLS["cancelled"], CALLS["refused"]) > 50, "calls do not end in all ways"
+
+
+def test_rows_that_are_acknowledged_before_they_are_written_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    keep = Journal._keep
+
+    def early(self: Journal, pack: Any, given: Any, position: int, waiting: Any) -> None:
+        keep(self, pack, given, position, waiting)
+        unkept: Any = self._source._unkept  # type: ignore[attr-defined]
+        while unkept:
+            done = unkept.popleft()[1]
+            done.done() or done.set_result(None)
+
+    monkeypatch.setattr(Journal, "_keep", early)
+    with pytest.raises(AssertionError, match="a row that was accepted is lost"):
+        many(cancel_in_a_service)
+
+
+def test_a_cancelled_row_that_takes_those_of_others_with_it_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def alone(self: Local, source: str) -> None:
+        await self._rows_soon(source)
+
+    monkeypatch.setattr(Local, "_rows_sent", alone)
+    with pytest.raises((AssertionError, BaseExceptionGroup)):
+        many(cancel_in_an_application)

@@ -1,0 +1,97 @@
+"""A graph that is warm: its first rows load no kernel, and hold up nobody in the event loop for that."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from oop_engine import Graph, Page, Schema, warm
+from oop_engine.core.operator import Emission, Operator
+from oop_engine.lab.warm import _invented
+from tests.children import MOST_S
+
+CODE = """
+import asyncio, datetime, sys
+import pyarrow as pa
+from oop_engine import Graph, Local, Schema, warm
+from oop_engine.operators import BoundedDisorder, Count, Max, Punctuate, Tumbling, WindowAggregate
+from oop_engine.system.kernel import Kernel
+
+schema = Schema({"ts": pa.timestamp("ms"), "host": pa.string(), "ms": pa.float64()}, "ts")
+
+def graph():
+    graph = Graph("g")
+    edge = graph.add("edge", Punctuate(BoundedDisorder("30 s")), graph.source("log", schema))
+    count = WindowAggregate(Tumbling("1 min"), {"n": Count(), "most": Max("ms")}, by=("host",))
+    graph.sink("out", graph.add("count", count, edge))
+    return graph
+
+def loaded():
+    found = {}
+    for name, module in list(sys.modules.items()):
+        if name.startswith("oop_engine"):
+            made = [each for each in vars(module).values() if isinstance(each, Kernel) and "_made" in vars(each)]
+            found |= {id(each): len(each.dispatcher().signatures) for each in made}
+    return len(found), sum(found.values())
+
+async def main():
+    assert loaded() == (0, 0)
+    await warm(graph())
+    before = loaded()
+    assert min(before) > 3, before
+    async with Local(graph(), lambda result: None) as local:
+        for minute in range(5):
+            await local.push("log", [{"ts": datetime.datetime(2026, 3, 1, 0, minute), "host": "a", "ms": 1.5}])
+    assert loaded() == before, (before, loaded())
+
+asyncio.run(main())
+"""
+
+
+def test_the_first_rows_of_a_warm_graph_load_no_kernel() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CODE], capture_output=True, text=True, timeout=MOST_S, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.string(), pa.binary(), pa.bool_(), pa.decimal128(9, 2), pa.date32(), pa.timestamp("us", "UTC"), pa.float32(),
+        pa.uint8(), pa.duration("s"), pa.dictionary(pa.int8(), pa.string()), pa.list_(pa.int64()), pa.null(),
+        pa.struct([("a", pa.int64())]),
+    ],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("unit", ["s", "ns"])
+def test_rows_of_all_types_are_invented(kind: pa.DataType, unit: str) -> None:
+    schema = Schema({"ts": pa.timestamp(unit) if unit == "ns" else pa.int32(), "value": kind}, "ts", unit)
+    pages = [*_invented(schema)]
+    assert [len(page) for page in pages] == [500, 500, 1, 1, 50]
+    values = pa.concat_tables([pa.table(page.batch) for page in pages])["value"]
+    nested = pa.types.is_nested(kind) or kind == pa.null()
+    assert (
+        pc.count_distinct(values.cast(pa.string()) if not nested else values.is_valid()).as_py() > 1 - nested
+    )
+
+
+class Fails(Operator):
+    def on_page(self, port: int, page: Page) -> Iterator[Emission]:
+        msg = "there is no host seven"
+        raise LookupError(msg)
+
+
+async def test_an_operator_that_fails_on_invented_rows_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    graph = Graph("picky")
+    graph.sink("out", graph.add("mine", Fails(), graph.source("in", Schema({"ts": pa.int64()}, "ts", "s"))))
+    with caplog.at_level(logging.WARNING):
+        await warm(graph)
+    assert "graph 'picky': is not warm behind an operator that fails on invented rows" in caplog.text
+    assert "there is no host seven" in caplog.text
