@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from oop_engine import Emission, GraphError, Linear, Operator, Page, Punctuation, Schema
 from oop_engine.core.arguments import checked_arguments
-from oop_engine.operators.values.expressions import Expression, evaluate, text_of, types_of
+from oop_engine.operators.values.expressions import Expression, columns_of, evaluate, text_of, types_of
 
 __all__ = ["Apply"]
 
@@ -72,6 +72,12 @@ class Apply(Operator):
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         source = self.columns.get(column, column)
         return (source if isinstance(source, str) else None,)
+
+    def reads(
+        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+    ) -> tuple[frozenset[str], ...]:
+        own = columns_of(self._expressions, inputs[0])
+        return (own | (behind[0] & frozenset(inputs[0].names)),)
 
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
         return True

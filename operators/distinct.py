@@ -113,6 +113,11 @@ class Distinct(Operator):
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (column,)
 
+    def reads(
+        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+    ) -> tuple[frozenset[str], ...]:
+        return super().reads(inputs, behind) if self.by is None else (frozenset(self.by),)
+
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
         return True
 

@@ -68,6 +68,11 @@ class Expire(Operator):
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (None if column in (self.at, self.weight) else column,)
 
+    def reads(
+        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+    ) -> tuple[frozenset[str], ...]:
+        return (behind[0] & frozenset(inputs[0].names),)
+
     def open(self) -> None:
         self._range = length_of(self.range, self.schemas_in[0], "Expire: range", least=1)
 

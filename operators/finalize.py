@@ -61,6 +61,11 @@ class Finalize(Operator):
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (column,)
 
+    def reads(
+        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+    ) -> tuple[frozenset[str], ...]:
+        return behind
+
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
         return True
 

@@ -33,7 +33,14 @@ from oop_engine.core.punctuation import FOREVER, NEVER, Linear, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.ordering.reorder_buffer import ReorderBuffer
-from oop_engine.operators.values.expressions import Expression, evaluate, mask_of, require_boolean, text_of
+from oop_engine.operators.values.expressions import (
+    Expression,
+    columns_of,
+    evaluate,
+    mask_of,
+    require_boolean,
+    text_of,
+)
 from oop_engine.system.knobs import knob
 
 __all__ = ["Latest"]
@@ -85,6 +92,12 @@ class Latest(Operator):
 
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (None if column in (self.at, self.weight) else column,)
+
+    def reads(
+        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+    ) -> tuple[frozenset[str], ...]:
+        own = columns_of([self.where], inputs[0]).union(self.by)
+        return (own | (behind[0] & frozenset(inputs[0].names)),)
 
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
         return True

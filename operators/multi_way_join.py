@@ -121,6 +121,15 @@ class MultiJoin(Operator):
         groups = [frozenset(key[port] for key in self.keys) for port in range(len(inputs))]
         return tuple(Wants(1, of, watermarks=behind.watermarks) for of in groups)
 
+    def reads(
+        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+    ) -> tuple[frozenset[str], ...]:
+        joined, found, left = self._joined(inputs), list[frozenset[str]](), behind[0]
+        for at in range(len(self._terms), 0, -1):
+            left, right = self._terms[at - 1].reads(left, joined[at - 1], inputs[at])
+            found.insert(0, right)
+        return (left, *found)
+
     def open(self) -> None:
         keys = [[key[port] for key in self.keys] for port in range(len(self.inputs))]
         rules = [terms.band.fitted(self.schemas_in[0], terms.operator) for terms in self._terms]

@@ -107,6 +107,18 @@ class TopN(Operator):
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (None if column == self.rank else column,)
 
+    def reads(
+        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+    ) -> tuple[frozenset[str], ...]:
+        # Rows that are equal in the order go by the other columns, one after the other: by all up to the last one read.
+        schema = inputs[0].plain()
+        asked = {*self.by, *(name.removeprefix("-") for name in self.order)}
+        later = [name for name in schema.names if name in behind[0] and name not in asked]
+        if not all(_has_order(schema.type_of(name)) for name in later):
+            return super().reads(inputs, behind)
+        ties = schema.names[: schema.names.index(later[-1]) + 1] if later else []
+        return (frozenset(asked).union(ties),)
+
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
         return True
 

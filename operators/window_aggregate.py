@@ -77,13 +77,15 @@ from oop_engine.operators.slicing.row_windows import RowWindows
 from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.strategy import Assembly, Query, Strategy, checked_query, stores
 from oop_engine.operators.slicing.tagger import Tagger, bind
-from oop_engine.operators.triggers import Emit
+from oop_engine.operators.triggers import AfterMatch, Emit
 from oop_engine.operators.values.describe_value import describe_value
+from oop_engine.operators.values.expressions import columns_of
 from oop_engine.operators.values.flush import Flush
 from oop_engine.operators.values.written import written
 from oop_engine.operators.windows import (
     Definition,
     Extents,
+    Folding,
     Over,
     PartitionedTupleBased,
     SlideByTuple,
@@ -256,10 +258,16 @@ class WindowAggregate(Operator):
     def reads(
         self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
     ) -> tuple[frozenset[str], ...]:
-        grids = all(isinstance(one.bound(inputs[0]), Extents) for one in self.definitions.values())
-        if not grids or self.emit is not None or self.changing:
+        if self.changing:  # into windows that read any column
             return super().reads(inputs, behind)
-        return (frozenset(self.by).union(*(one.columns for one in self.aggregates.values())),)
+        schema = inputs[0]
+        windows = [self._bound(schema, name, one) for name, one in self.definitions.items()]
+        of_windows = (one.columns(schema) for one in windows if isinstance(one, Folding))
+        of_aggregates = (one.all_columns(schema) for one in self.aggregates.values())
+        own = frozenset(self.by).union(*of_aggregates, *of_windows)
+        triggers = () if self.emit is None else self.emit.triggers
+        matching = [one.predicate for one in triggers if isinstance(one, AfterMatch)]
+        return (own | columns_of(matching, schema), *(frozenset(asks.names) for asks in inputs[1:]))
 
     def halves(self, inputs: tuple[Schema, ...]) -> tuple[Operator, Operator] | None:
         if self.changing or self.emit is not None or self.flush is not None or inputs[0].change is not None:

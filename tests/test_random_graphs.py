@@ -30,6 +30,7 @@ from oop_engine.operators.policies.running_bound import Policy
 from oop_engine.operators.project import Project
 from oop_engine.operators.rewrites.described import described
 from oop_engine.operators.rewrites.in_order import in_order
+from oop_engine.operators.rewrites.pruned import pruned
 from oop_engine.operators.select import Select
 from oop_engine.operators.split import Split
 from oop_engine.operators.window_aggregate import SlicedAggregate, WindowAggregate
@@ -265,5 +266,6 @@ def test_every_way_to_run_a_graph_gives_what_the_definitions_say(built: Built, c
     assert results(built, built.graph, on="inline", cut=1) == expected
     assert results(built, built.graph, on="local", cut=cut) == expected
     assert results(built, described(built.graph), on="inline", cut=cut) == expected
+    assert results(built, pruned(built.graph), on="inline", cut=cut) == expected
     for join in ("output", "input"):
         assert results(built, in_order(built.graph, join=join), on="inline", cut=cut) == expected

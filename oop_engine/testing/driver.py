@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -89,12 +89,15 @@ class Driver:
         """Return the tuples put out on ``port``, in order."""
         return [row for page in self.pages(port) for row in page.to_pylist()]
 
-    def content(self, port: int = 0) -> list[dict[str, Any]]:
-        """Return the tuples put out on ``port`` and not taken back, without the column of changes."""
-        change = self.operator.schemas_out[port].change
-        if change is None:
-            return self.rows(port)
-        return net_content(self.rows(port), change)
+    def content(self, port: int = 0, names: Collection[str] | None = None) -> list[dict[str, Any]]:
+        """Return the tuples put out on ``port`` and not taken back, without the column of changes.
+
+        ``names``: these columns alone; None: all.
+        """
+        change, rows = self.operator.schemas_out[port].change, self.rows(port)
+        if names is not None:
+            rows = [{name: row[name] for name in row if name in names or name == change} for row in rows]
+        return rows if change is None else net_content(rows, change)
 
     def punctuation(self, port: int = 0) -> list[Punctuation]:
         """Return the punctuation put out on ``port``, without watermarks."""

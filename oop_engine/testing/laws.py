@@ -26,10 +26,12 @@ from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.contract import EdgeContract
 from oop_engine.core.operator import Message, Operator
 from oop_engine.core.page import Page
-from oop_engine.testing.case import Case, Row, typed
+from oop_engine.testing.case import Case
 from oop_engine.testing.compared import must, same_messages, same_rows
+from oop_engine.testing.descended import as_put_in, come_from
 from oop_engine.testing.driver import Driver, as_bytes
 from oop_engine.testing.graph_driver import pushed_by_row
+from oop_engine.testing.narrow import without_unread
 from oop_engine.testing.streams import as_messages
 from oop_engine.testing.trial import Trial, draw_script
 
@@ -169,7 +171,18 @@ def descent(trial: Trial) -> None:
     for number, announced in enumerate(trial.whole.operator.schemas_out):
         for name in announced.names:
             sources = case.operator.lineage(name, case.inputs)
-            _come_from(name, trial.whole.rows(number), sources, _as_put_in(case, trial.rows))
+            come_from(name, trial.whole.rows(number), sources, as_put_in(case, trial.rows))
+
+
+def reading(trial: Trial) -> None:
+    """Columns that it does not read may be dropped before it; the columns that later operators read stay the same."""
+    announced = trial.whole.operator.schemas_out
+    asked = [trial.data.draw(st.frozensets(st.sampled_from(out.names))) for out in announced]
+    if (other := without_unread(trial, asked)) is None:
+        return
+    for port, names in enumerate(asked):
+        failure = f"without the columns that it does not read, other {sorted(names)}"
+        same_rows(failure, other.content(port, names), trial.whole.content(port, names))
 
 
 def sorting(trial: Trial) -> None:
@@ -196,6 +209,7 @@ LAWS: list[Law] = [
     fresh,
     division,
     descent,
+    reading,
     sorting,
 ]
 
@@ -275,21 +289,3 @@ def _shares(message: Message, names: list[str]) -> list[Message]:
 
         owner = key_groups([message.column(name) for name in names], _COPIES)
     return [message.filter(owner == copy) for copy in range(_COPIES)]
-
-
-def _as_put_in(case: Case, given: list[list[Row]]) -> list[list[Row]]:
-    """Return rows as pages give them back: with values of their columns' types."""
-    columns = [
-        {name: typed([row[name] for row in rows], schema.type_of(name)) for name in schema.names}
-        for schema, rows in zip(case.inputs, given, strict=True)
-    ]
-    return [Page.of(*pair).to_pylist() for pair in zip(case.inputs, columns, strict=True)]
-
-
-def _come_from(name: str, rows: list[Row], sources: Sequence[str | None], given: list[list[Row]]) -> None:
-    known = {str(r[c]) for inputs, c in zip(given, sources, strict=True) if c for r in inputs}
-    unknown = [row[name] for row in rows if str(row[name]) not in known] if known else []
-    must(
-        not unknown,
-        f"column {name!r} is declared to repeat {sources}, and has {unknown}, which are not there",
-    )

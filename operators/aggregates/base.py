@@ -77,6 +77,11 @@ class Aggregation(ABC):
     def parts(self, schema: Schema) -> tuple[Part, ...]:
         """Return the partial aggregates it is made of."""
 
+    def all_columns(self, schema: Schema) -> frozenset[str]:
+        """Return the columns that it, its order or its parts read."""
+        of_parts = (part.columns for part in self.parts(schema))
+        return frozenset((*self.columns, *self.tie)).union(*of_parts)
+
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
         """Return its results, of type ``kind``, one for each row of its parts' states.
 

@@ -105,6 +105,12 @@ class Describe(Operator):
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (column,) * len(inputs)
 
+    def reads(
+        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+    ) -> tuple[frozenset[str], ...]:
+        groups = () if self._groups is None else self._groups.schema.names
+        return (behind[0].union(self._attributes or (), groups),)
+
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
         return True
 

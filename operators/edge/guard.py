@@ -92,6 +92,11 @@ class Guard(Operator):
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (column,) * len(inputs)
 
+    def reads(
+        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+    ) -> tuple[frozenset[str], ...]:
+        return (frozenset().union(*behind),)
+
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
         return True
 

@@ -105,6 +105,13 @@ class Shed(Operator):
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (None if column == self.weight else column,)
 
+    def reads(
+        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+    ) -> tuple[frozenset[str], ...]:
+        if not self.by:
+            return super().reads(inputs, behind)
+        return ((behind[0] & frozenset(inputs[0].names)).union(self.by),)
+
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
         return True
 

@@ -58,6 +58,11 @@ class Stamp(Operator):
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (None if column == self.column else column,)
 
+    def reads(
+        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+    ) -> tuple[frozenset[str], ...]:
+        return (behind[0] & frozenset(inputs[0].names),)
+
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
         return True
 

@@ -63,7 +63,7 @@ class SortedRun:
         self, batch: pa.RecordBatch, rows: Rows, codes: Ints, times: Ints, matched: Marks | None = None, *,
         young: bool = False,
     ) -> None:  # fmt: skip
-        bits = min(max(max(len(rows) - 1, 0).bit_length() - 1 - young, 0), _MOST_BITS)
+        bits = min(max(max(len(rows) - 1, 0).bit_length() - 1, 0), _MOST_BITS)
         least, most, oldest, newest = join_index.spans(codes, times)
         self._bits = bits if least != most else 0
         narrow = newest - oldest < _SHORT and least >= -_SHORT and most < _SHORT

@@ -106,6 +106,9 @@ class Consolidate(Operator):
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (column if column in self.by else None,)
 
+    def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
+        return self.stamp == "end" or isinstance(self._rows_of_input(), PaneRows)
+
     def open(self) -> None:
         rows = self._rows_of_input()
         self._closing = Closing(rows.output, self.schemas_in[0], self.by, rows.stores(every=self.empty))

@@ -26,8 +26,7 @@ from oop_engine.operators.keys.key_table import KeyTable
 from oop_engine.operators.values.columns import Integers, begins_of, filled_up
 from oop_engine.operators.windows import Definition, Extents, Gap, Over, Windows
 from oop_engine.operators.windows.capped import Capped
-from oop_engine.operators.windows.folding import Gridded
-from oop_engine.operators.windows.landmark import Since
+from oop_engine.operators.windows.landmark import Gridded, Since
 from oop_engine.operators.windows.whole import Ended, Whole
 
 __all__ = ["Tagger", "bind", "ranks"]

@@ -18,7 +18,14 @@ from oop_engine.core.errors import GraphError
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.schema import Schema
-from oop_engine.operators.values.expressions import Expression, evaluate, mask_of, require_boolean, text_of
+from oop_engine.operators.values.expressions import (
+    Expression,
+    columns_of,
+    evaluate,
+    mask_of,
+    require_boolean,
+    text_of,
+)
 from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, SliceView
 
 __all__ = ["Delimited", "Marked"]
@@ -74,6 +81,9 @@ class Marked(Folding):
     def words(self) -> str:
         cut = "of any group " * self.whole_stream
         return f"all tuples from one {cut}to the next with {text_of(self.marker)}"
+
+    def columns(self, schema: Schema) -> frozenset[str]:
+        return columns_of([self.marker], schema)
 
     def tags(self, page: Page, numbers: Integers) -> NDArray[np.int8]:
         [marks] = evaluate("Delimited: marker", [self.marker], [pa.bool_()], page.batch)

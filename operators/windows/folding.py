@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -28,14 +27,13 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER, shift
 from oop_engine.core.schema import Schema
 from oop_engine.operators.kernels.sliding import bisect
-from oop_engine.operators.values.columns import new_rows, spread
-from oop_engine.operators.windows.grid import Extents, Over
+from oop_engine.operators.values.columns import new_rows
+from oop_engine.operators.windows.grid import Over
 
 __all__ = [
     "Due",
     "FinalTuples",
     "Folding",
-    "Gridded",
     "SliceView",
     "checked_many",
     "checked_tie",
@@ -44,7 +42,6 @@ __all__ = [
 ]
 
 Integers = NDArray[np.int64]
-_FAR = 1 << 62
 _MOST = 10_000_000  # windows of a group that one bound completes; more are a clock that is wrong
 
 
@@ -197,6 +194,10 @@ class Folding(ABC):
         """Return the tags of tuples as they come, not 0 where something may begin or end; see ``tagged``."""
         return np.zeros(len(page), np.int8)
 
+    def columns(self, schema: Schema) -> frozenset[str]:
+        """Return the columns that it reads of tuples; here all where there are tags, which may be of any."""
+        return frozenset(schema.names if self.tagged else (*self.tie, *self.reads, *self.keeps))
+
     def more(self, schema: Schema) -> list[tuple[str, pa.DataType]]:
         """Return names and types of the columns that results have before their extents."""
         return []
@@ -204,59 +205,6 @@ class Folding(ABC):
     def check(self, times: Integers) -> None:
         """Raise ``ContractError`` if the windows of these times would not fit 64 bits."""
         checked_times(times, 0, 1)
-
-
-@dataclass(frozen=True)
-class Gridded(Folding):
-    """Windows of ``extents``, of one length.  Slices are panes; a group's number is its first window still open."""
-
-    extents: Extents
-
-    @property
-    def over(self) -> Over:  # type: ignore[override]
-        """Whether the grid is over the attribute or over rows."""
-        return self.extents.over
-
-    def words(self) -> str:
-        return "panes of a grid"
-
-    def check(self, times: Integers) -> None:
-        checked_times(times, _FAR, _FAR)
-        if times.size:
-            self.extents.check(int(times.min()), int(times.max()))
-
-    def places(self, final: FinalTuples) -> Integers:
-        first, last = self.extents.wids(final.times)
-        return np.where(last >= first, self.extents.pane_starts(final.times) + _FAR, -1)
-
-    def due(self, view: SliceView) -> Due:
-        cut = self.extents.closed_by(view.bounds)
-        groups, of = view.groups, np.arange(view.places.size)
-        first, last = self.extents.wids(view.first)
-        there = np.where(of > view.begins[groups], last[of - 1] + 1, first)  # by the slice before
-        low = np.maximum(np.maximum(first, there), view.cut[groups])
-        stop = np.minimum(last + 1, cut[groups])
-        many = np.where(stop > low, stop - low, 0)  # of a group without a bound it would not fit
-        rows, wids = spread(low, many)
-        starts, ends = self.extents.extent(wids)
-        groups = groups[rows]
-        low, high = view.row(view.first, groups, starts), view.row(view.first, groups, ends)
-        everyone = np.arange(view.begins.size - 1)
-        keep = view.row(view.first, everyone, self.extents.starts(cut))
-        return Due(groups, starts, ends, low, high, keep, np.maximum(view.cut, cut))
-
-    def next_due(self, view: SliceView) -> Integers:
-        return self.least_open(view, "end")
-
-    def least_open(self, view: SliceView, stamp: str) -> Integers:
-        first = self.extents.wids(view.first[view.begins[:-1]])[0]
-        return self._stamp(np.maximum(first, view.cut), stamp)
-
-    def least_later(self, bounds: Integers, stamp: str) -> Integers:
-        return self._stamp(self.extents.closed_by(bounds), stamp)
-
-    def _stamp(self, wids: Integers, stamp: str) -> Integers:
-        return self.extents.starts(wids) if stamp == "start" else self.extents.ends(wids)
 
 
 def checked_times(times: Integers, before: int, behind: int) -> None:

@@ -15,7 +15,14 @@ from oop_engine.core.punctuation import FOREVER, shift
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
 from oop_engine.operators.kernels.runs import frames
-from oop_engine.operators.values.expressions import Expression, evaluate, mask_of, require_boolean, text_of
+from oop_engine.operators.values.expressions import (
+    Expression,
+    columns_of,
+    evaluate,
+    mask_of,
+    require_boolean,
+    text_of,
+)
 from oop_engine.operators.windows.folding import (
     Due,
     FinalTuples,
@@ -88,6 +95,9 @@ class Framed(Folding):
 
     def check(self, times: Integers) -> None:
         checked_times(times, 0, self.most + 1)
+
+    def columns(self, schema: Schema) -> frozenset[str]:
+        return columns_of([self.enter, self.leave], schema).union(self.tie)
 
     def tags(self, page: Page, numbers: Integers) -> NDArray[np.int8]:
         both = evaluate("Frames", [self.enter, self.leave], [pa.bool_()] * 2, page.batch)

@@ -1,4 +1,4 @@
-"""Landmark windows: all since an origin (thesis 5.1.2)."""
+"""Landmark windows: all since an origin (thesis 5.1.2); and grids that are folded on the bound."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from oop_engine.operators.windows.folding import (
     checked_many,
     checked_times,
 )
-from oop_engine.operators.windows.grid import Extents, instant_in, positive
+from oop_engine.operators.windows.grid import Extents, Over, instant_in, positive
 
-__all__ = ["Landmark", "Since"]
+__all__ = ["Gridded", "Landmark", "Since"]
 
 Integers = NDArray[np.int64]
 _FAR = 1 << 62
@@ -103,3 +103,56 @@ class Since(Folding):
 
     def least_later(self, bounds: Integers, stamp: str) -> Integers:
         return self.extents.ends(self.extents.closed_by(bounds))
+
+
+@dataclass(frozen=True)
+class Gridded(Folding):
+    """Windows of ``extents``, of one length.  Slices are panes; a group's number is its first window still open."""
+
+    extents: Extents
+
+    @property
+    def over(self) -> Over:  # type: ignore[override]
+        """Whether the grid is over the attribute or over rows."""
+        return self.extents.over
+
+    def words(self) -> str:
+        return "panes of a grid"
+
+    def check(self, times: Integers) -> None:
+        checked_times(times, _FAR, _FAR)
+        if times.size:
+            self.extents.check(int(times.min()), int(times.max()))
+
+    def places(self, final: FinalTuples) -> Integers:
+        first, last = self.extents.wids(final.times)
+        return np.where(last >= first, self.extents.pane_starts(final.times) + _FAR, -1)
+
+    def due(self, view: SliceView) -> Due:
+        cut = self.extents.closed_by(view.bounds)
+        groups, of = view.groups, np.arange(view.places.size)
+        first, last = self.extents.wids(view.first)
+        there = np.where(of > view.begins[groups], last[of - 1] + 1, first)  # by the slice before
+        low = np.maximum(np.maximum(first, there), view.cut[groups])
+        stop = np.minimum(last + 1, cut[groups])
+        many = np.where(stop > low, stop - low, 0)  # of a group without a bound it would not fit
+        rows, wids = spread(low, many)
+        starts, ends = self.extents.extent(wids)
+        groups = groups[rows]
+        low, high = view.row(view.first, groups, starts), view.row(view.first, groups, ends)
+        everyone = np.arange(view.begins.size - 1)
+        keep = view.row(view.first, everyone, self.extents.starts(cut))
+        return Due(groups, starts, ends, low, high, keep, np.maximum(view.cut, cut))
+
+    def next_due(self, view: SliceView) -> Integers:
+        return self.least_open(view, "end")
+
+    def least_open(self, view: SliceView, stamp: str) -> Integers:
+        first = self.extents.wids(view.first[view.begins[:-1]])[0]
+        return self._stamp(np.maximum(first, view.cut), stamp)
+
+    def least_later(self, bounds: Integers, stamp: str) -> Integers:
+        return self._stamp(self.extents.closed_by(bounds), stamp)
+
+    def _stamp(self, wids: Integers, stamp: str) -> Integers:
+        return self.extents.starts(wids) if stamp == "start" else self.extents.ends(wids)

@@ -101,6 +101,9 @@ class Asked(Folding):
     def check(self, times: Integers) -> None:
         checked_times(times, self.range, 1)
 
+    def columns(self, schema: Schema) -> frozenset[str]:
+        return frozenset(self.reads)
+
     def tags(self, page: Page, numbers: Integers) -> NDArray[np.int8]:
         asking: NDArray[np.int8] = ((numbers + 1) % self.every == 0).astype(np.int8)
         return asking

@@ -25,8 +25,8 @@ from oop_engine.core.operator import Operator
 from oop_engine.lab.compare import Run
 from oop_engine.lab.scenario import COMPLETE_AT, Claim, Parameter, Scenario, Sweep, Timed, Values, Variant
 from oop_engine.operators.aggregates import Max
-from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
-from oop_engine.operators.window_aggregate import WindowAggregate
+from oop_engine.operators.rewrites.in_order import in_order
+from oop_engine.operators.window_aggregate import Strategy, WindowAggregate
 from oop_engine.operators.windows import Sliding
 from oop_engine.scenarios.enough import every
 from oop_engine.scenarios.measured import cpu_s
@@ -37,7 +37,6 @@ __all__ = ["SCENARIO", "maximum"]
 SCHEMA = Schema({"row": pa.int64(), "v": pa.int32()}, "row", "rows")
 PAGE = 2000  # rows from one punctuation to the next
 BUFFERING, WID, PANES = "buffering", "WID", "panes"
-ASKED = {"most": Max("v")}
 
 
 def given(values: Values) -> NDArray[np.int64]:
@@ -58,25 +57,22 @@ def feeds(values: Values) -> dict[str, list[Message]]:
 
 def maximum(values: Values) -> dict[str, Operator]:
     """Return the three operators."""
-    windows = Sliding(values["range"], values["slide"])
-    return {
-        BUFFERING: BufferingAggregate(windows, ASKED),
-        WID: WindowAggregate(windows, ASKED, strategy="windows"),
-        PANES: WindowAggregate(windows, ASKED, strategy="panes"),
-    }
+    return {variant.name: variant.graph.plan().operator("most") for variant in variants(values)}
 
 
 def variants(values: Values) -> list[Variant]:
-    """Return a plan for each operator."""
+    """Return the plan of each strategy, and that in order."""
+    free = {WID: _plan(values, "windows"), PANES: _plan(values, "panes")}
     return [
-        Variant(name, "in" if name == BUFFERING else "out", _plan(name, operator))
-        for name, operator in maximum(values).items()
+        Variant(BUFFERING, "in", in_order(free[WID])),
+        *(Variant(name, "out", graph) for name, graph in free.items()),
     ]
 
 
-def _plan(name: str, operator: Operator) -> Graph:
-    graph = Graph(name)
-    graph.sink("results", graph.add("most", operator, graph.source("rows", SCHEMA)))
+def _plan(values: Values, strategy: Strategy) -> Graph:
+    graph, windows = Graph(f"maximum by {strategy}"), Sliding(values["range"], values["slide"])
+    most = WindowAggregate(windows, {"most": Max("v")}, strategy=strategy)
+    graph.sink("results", graph.add("most", most, graph.source("rows", SCHEMA)))
     return graph
 
 

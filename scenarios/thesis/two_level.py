@@ -27,16 +27,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine import Message, Page, Schema
-from oop_engine.core.graphs.graph import Graph
-from oop_engine.core.operator import Operator
+from oop_engine.core.graphs.graph import Graph, Stream
 from oop_engine.lab.compare import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
 from oop_engine.operators.aggregates import Count
 from oop_engine.operators.edge.punctuate import Punctuate
-from oop_engine.operators.in_order.sort import Sort
 from oop_engine.operators.levels.consolidate import Consolidate
 from oop_engine.operators.levels.low_level_aggregate import LowLevelAggregate
 from oop_engine.operators.policies.policies import Ordered
+from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.values.flush import Flush, InOrder, Lazy, Slow
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Tumbling
@@ -75,26 +74,25 @@ def feeds(values: Values) -> dict[str, list[Message]]:
 def variants(values: Values) -> list[Variant]:
     """Return a plan of two levels for each way to let go, and one of a single level."""
     slots = values["units"] * values["unit"]
-    found = [
-        Variant(name, "in" if flush.ordered else "out", _two_levels(name, flush, slots))
-        for name, flush in FLUSHES.items()
-    ]
+    free = {name: _two_levels(name, flush, slots) for name, flush in FLUSHES.items() if not flush.ordered}
     one = Graph("one level")
-    one.sink("counts", one.add("count", WindowAggregate(*QUERY), _edge(one, Punctuate(Ordered(), "1 s"))))
-    return [*found, Variant("one level", "out", one)]
+    one.sink("counts", one.add("count", WindowAggregate(*QUERY), _edge(one)))
+    return [
+        Variant(IN_ORDER, "in", in_order(free[LAZY])),
+        *(Variant(name, "out", graph) for name, graph in free.items()),
+        Variant("one level", "out", one),
+    ]
 
 
 def _two_levels(name: str, flush: Flush, slots: int) -> Graph:
     graph = Graph(name)
-    edge = _edge(graph, (Sort if flush.ordered else Punctuate)(Ordered(), "1 s"))
-    low = graph.add("low", LowLevelAggregate(*QUERY, slots=slots, flush=flush), edge)
+    low = graph.add("low", LowLevelAggregate(*QUERY, slots=slots, flush=flush), _edge(graph))
     graph.sink("counts", graph.add("high", Consolidate(*QUERY, tuples=SCHEMA), low))
     return graph
 
 
-def _edge(graph: Graph, operator: Operator) -> str:
-    graph.add("progress", operator, graph.source("main", SCHEMA))
-    return "progress"
+def _edge(graph: Graph) -> Stream:
+    return graph.add("progress", Punctuate(Ordered(), "1 s"), graph.source("main", SCHEMA))
 
 
 def truth(values: Values) -> pa.Table:

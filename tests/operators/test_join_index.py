@@ -124,7 +124,7 @@ def test_states_and_delays_of_a_replay_in_virtual_time_are_as_they_were_measured
         1646,
         4675,
         709_555,
-        (8257, 194),
+        (8513, 194),
     )
 
 

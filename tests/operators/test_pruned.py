@@ -7,22 +7,43 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from oop_engine import Graph, Page, Schema
+from oop_engine import Graph, Operator, Page, Schema
 from oop_engine.core.punctuation import FOREVER, GroupWise, Linear
 from oop_engine.operators import (
+    AfterMatch,
+    Apply,
     Band,
     BoundedDisorder,
     Count,
+    Delimited,
+    Describe,
+    Distinct,
+    Emit,
+    Expire,
+    Finalize,
+    Frames,
+    Guard,
+    LastRows,
     Late,
+    Latest,
     Meld,
+    MultiJoin,
     OAJoin,
     Ordered,
+    PartitionedTupleBased,
     Project,
     Punctuate,
     Select,
+    Session,
+    Shed,
+    SlideByTuple,
+    Stamp,
     Sum,
+    TopN,
     Tumbling,
     Upstream,
+    UserDefined,
+    UserWindows,
     WindowAggregate,
 )
 from oop_engine.operators.in_order.merge import Merge
@@ -31,6 +52,7 @@ from oop_engine.operators.in_order.opob_join import OPOBJoin
 from oop_engine.operators.in_order.sort import Sort
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.rewrites.pruned import pruned
+from oop_engine.operators.windows import Windows
 from oop_engine.runners.replay import replay
 
 WIDE = Schema({name: pa.int64() for name in ("ts", "k", "v", "flag", "a", "b")}, "ts", "s")
@@ -143,3 +165,102 @@ def test_promises_about_columns_that_are_not_read_still_make_tuples_late() -> No
     assert outcomes[0].statistics.count("late") > 0
     assert all(one.results["out"].equals(outcomes[0].results["out"]) for one in outcomes)
     assert kept(in_order(graph), Sort) == {"edge": ["ts"]}
+
+
+def sums(windows: Windows | dict[str, Windows], **more: object) -> WindowAggregate:
+    return WindowAggregate(windows, {"s": Sum("v")}, ("k",), **more)  # type: ignore[arg-type]
+
+
+LATEST = UserDefined(
+    lambda v: (v.to_numpy(zero_copy_only=False),), lambda a, b: b, lambda state: state[0], reads=("v",),
+    state_types=("int64",), returns=pa.int64(), commutative=False, tie=("a",),
+)  # fmt: skip
+
+OWN = {
+    "sessions": (sums(Session(3)), "k v"),
+    "several definitions": (sums({"short": Session(3), "grid": Tumbling(5)}), "k v"),
+    "ranks": (sums(PartitionedTupleBased(2, 2, order="time", tie=["a"])), "k v a"),
+    "markers": (sums(Delimited(pc.field("flag") == 1)), "k v flag"),
+    "frames": (sums(Frames(pc.field("a") == 1, pc.field("b") == 1)), "k v a b"),
+    "last rows": (sums(LastRows(2, 5)), "k v"),
+    "tuples": (sums(SlideByTuple(5, carry=("a",))), "k v a"),
+    "own windows": (
+        sums(UserWindows(lambda *given: (given[0], given[0] + 1), reads=("b",), back=9)),
+        "k v b",
+    ),
+    "order": (WindowAggregate(Tumbling(5), {"l": LATEST}), "v a"),
+    "versions": (sums(Tumbling(5), emit=Emit(early=AfterMatch(pc.field("flag") == 1))), "k v flag"),
+    "first rows": (TopN(1, ["v"], ["k"]), "k v"),
+    "one key": (Distinct(("k",)), "k"),
+}
+"""Operators, and the columns that they read themselves, beside the time, if a later one reads nothing."""
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_an_operator_reads_its_own_columns(name: str) -> None:
+    operator, columns = OWN[name]
+    behind = tuple(frozenset[str]() for _ in operator.outputs)
+    [read] = operator.reads((WIDE,), behind)
+    assert read - {"ts"} == set(columns.split())
+
+
+PASSING = {
+    "computed": (Apply({"c": pc.field("a") + pc.field("v")}), "a v"),
+    "replaced": (Apply({"k": pc.field("a")}), "a k"),
+    "shifted": (Expire(5), ""),
+    "changes": (Latest(["v"], pc.field("flag") == 1), "v flag"),
+    "stamped": (Stamp("came"), ""),
+    "guarded": (Guard(5, of="stream"), ""),
+    "shed by key": (Shed(2, by=("b",)), "b"),
+    "described": (Describe(groups=pa.RecordBatch.from_pydict({"b": [0, 1]})), "b"),
+    "final": (Finalize(), ""),
+}
+"""Operators, and the columns that they read beside those that a later one reads."""
+
+
+@pytest.mark.parametrize("name", PASSING)
+def test_an_operator_reads_what_a_later_one_does(name: str) -> None:
+    operator, columns = PASSING[name]
+    later = [
+        frozenset({"k", "at", "weight", "c"}).intersection(out.names)
+        for out in operator.output_schemas((WIDE,))
+    ]
+    [read] = operator.reads((WIDE,), tuple(later))
+    assert read - {"ts"} == {*columns.split(), "k"}
+
+
+def test_rows_that_are_equal_in_order_go_by_all_columns_up_to_the_last_one_read() -> None:
+    """The first of two rows of one order is the one with the lesser flag, and this decides which b is there."""
+    first = TopN(1, ["v"], timed=False)
+    assert first.reads((WIDE,), (frozenset({"flag"}),)) == (frozenset({"ts", "k", "v", "flag"}),)
+    assert first.reads((WIDE,), (frozenset(),)) == (frozenset({"v"}),)
+
+
+def tripled(last: Operator) -> Graph:
+    graph = Graph("three")
+    links = [
+        graph.add(f"{name}-edge", Punctuate(BoundedDisorder(9)), graph.source(name, WIDE))
+        for name in ("one", "two", "three")
+    ]
+    join = MultiJoin("one", {"two": Band(2, 2), "three": Band(2, 2)}, ["k"])
+    graph.sink("out", graph.add("last", last, graph.add("pairs", join, *links)))
+    return graph
+
+
+def test_a_join_of_three_keeps_what_is_read_in_both_orders() -> None:
+    graph = tripled(Project({"ts": "ts", "flag_two": "flag_two", "b_three": "b_three"}))
+    twin, free = in_order(graph), pruned(graph)
+    # Left columns stay for the names of those beside them.
+    narrow = {
+        "one-edge": ["ts", "k", "flag", "b"],
+        "two-edge": ["ts", "k", "flag"],
+        "three-edge": ["ts", "k", "b"],
+    }
+    assert kept(twin, Sort) == narrow | {"pairs": ["ts", "flag_two", "b_three"]}
+    assert [*kept(free, Project).values()][:3] == [*narrow.values()]
+    feeds = {name: [wide(times)] for name, times in zip(narrow, (TIMES, TIMES[::-1], TIMES), strict=True)}
+    feeds = {name.removesuffix("-edge"): feed for name, feed in feeds.items()}
+    found = [replay(one, feeds).results["out"].sort_by("ts") for one in (graph, twin, free)]
+    assert found[0].num_rows > 0
+    whole = [sorted(map(str, one.to_pylist())) for one in found]
+    assert whole[0] == whole[1] == whole[2]

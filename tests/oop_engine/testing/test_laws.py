@@ -172,6 +172,19 @@ class FalseDescent(Operator):
         return (column,)
 
 
+class ReadsInSecret(Operator):
+    """Reads no column, it says, and lets through the tuples with an n."""
+
+    def reads(
+        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+    ) -> tuple[frozenset[str], ...]:
+        return behind
+
+    def on_page(self, port: int, page: Page) -> Iterator[Emission]:
+        number = page.batch.column("n") if page.schema.has(["n"]) else pa.array([0] * len(page))
+        yield 0, page.filter(number.is_valid().to_numpy(zero_copy_only=False))
+
+
 class Reverses(Operator):
     """Says that it keeps order, and turns each page round."""
 
@@ -211,6 +224,7 @@ def law_named(name: str) -> Any:
         ("fresh", CountsInItself),
         ("division", DividedBlindly),
         ("descent", FalseDescent),
+        ("reading", ReadsInSecret),
         ("sorting", Reverses),
     ],
 )
