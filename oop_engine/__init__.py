@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 from oop_engine.system.lazy_names import lazy_names
 
 if TYPE_CHECKING:  # to use
+    from oop_engine.connectors.registry.avro import Avro as Avro
+    from oop_engine.connectors.registry.protobuf import Protobuf as Protobuf
     from oop_engine.connectors.sinks.callback import Callback as Callback
     from oop_engine.connectors.sinks.delta_folder import DeltaFolder as DeltaFolder
     from oop_engine.connectors.sinks.jet_stream_subject import JetStreamSubject as JetStreamSubject

@@ -6,12 +6,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
 
 from oop_engine.connectors.formats import MESSAGE_FORMATS
+from oop_engine.connectors.registry.avro import Avro
+from oop_engine.connectors.registry.declared_format import DeclaredFormat
+from oop_engine.connectors.registry.protobuf import Protobuf
 from oop_engine.connectors.sink import LiveSink
 from oop_engine.connectors.sinks.callback import Callback
 from oop_engine.connectors.sinks.delta_folder import DeltaFolder
@@ -45,6 +49,10 @@ from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.format_registry import FORMATS
 
 __all__ = ["SINKS", "SOURCES", "register_sink", "register_source", "sink_of", "source_of"]
+
+_WITH_REGISTRY: dict[str, Callable[..., DeclaredFormat]] = {"avro": Avro, "protobuf": Protobuf}
+_LOGIN = "SCHEMA_REGISTRY_BASIC_AUTH_USER_INFO"
+"""The variable of the environment that has name and password of a schema registry, with a colon in between."""
 
 SourceMaker = Callable[[str, dict[str, str], Schema], LiveSource]
 """Makes a source of an address, its options, and the schema of the graph's source."""
@@ -135,6 +143,8 @@ def _parts(
 
 
 def _only(text: str, options: dict[str, str], *known: str) -> None:
+    if "format" in known:
+        known = (*known, "registry")
     if unknown := options.keys() - {*known}:
         msg = f"{text}: unknown option {min(unknown)!r}; there are {', '.join(known) or 'none'}"
         msg += did_you_mean(min(unknown), known)
@@ -173,10 +183,22 @@ def _key(options: dict[str, str]) -> list[str]:
     return [name for name in options.get("key", "").split(",") if name]
 
 
-def _format(address: str, options: dict[str, str]) -> str:
-    """Return the format of messages: as given, or by the suffix, or JSON lines."""
+def _format(address: str, options: dict[str, str]) -> str | DeclaredFormat:
+    """Return the format of messages: as given, or by the suffix, or JSON lines; some need ``registry``.
+
+    Its name and password are in the environment, where nobody else sees them.
+    """
     suffix = address.rpartition(".")[2]
-    return options.get("format", suffix if suffix in MESSAGE_FORMATS else "jsonl")
+    name = options.get("format", suffix if suffix in MESSAGE_FORMATS else "jsonl")
+    registry, made = options.get("registry"), _WITH_REGISTRY.get(name)
+    if made is None and registry is None:
+        return name
+    if made is None or not registry:
+        with_one = " or ".join(_WITH_REGISTRY)
+        msg = f"format {name!r}: registry is the address of the schemas of {with_one}, "
+        raise UsageError(msg + "as in ?format=avro&registry=http://127.0.0.1:8081")
+    login = os.environ.get(_LOGIN)
+    return made(registry, options={"basic.auth.user.info": login} if login else None)
 
 
 @register_source("tail")
@@ -262,7 +284,7 @@ def _postgres(address: str, options: dict[str, str], schema: Schema) -> LiveSour
 
 def _web_socket(kind: str) -> SourceMaker:
     def made(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
-        format = options.pop("format", "jsonl")  # the other options belong to the address
+        format = _format("", _own(options))  # the other options belong to the address
         return WebSocket(f"{kind}:{address}{'?' * bool(options)}{urlencode(options)}", format)
 
     return made
@@ -274,8 +296,13 @@ for _name in ("ws", "wss"):
 
 @register_source("sse")
 def _sse(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
-    format, event = options.pop("format", "jsonl"), options.pop("event", None)
+    format, event = _format("", _own(options)), options.pop("event", None)
     return ServerEvents(f"{address}{'?' * bool(options)}{urlencode(options)}", format, event=event)
+
+
+def _own(options: dict[str, str]) -> dict[str, str]:
+    """Take the options of the format out of those of an address."""
+    return {name: options.pop(name) for name in ("format", "registry") if name in options}
 
 
 def _part_files(format: str) -> SinkMaker:

@@ -34,13 +34,15 @@ _SHOWN = 1000  # characters of a record that cannot be read
 class MessageFormat(ABC):
     """Reads the data of one source; ``place`` names it, ``unreadable`` hears of rows that are left out.
 
-    ``headed``: a line of column names may come before the data.  ``by_lines``: it can be cut at the ends of lines, as
-    the content of a file is.  ``unknown``: counts columns that the schema does not have; ``messages`` adds to it.
-    ``remembers``: attributes that ``messages`` changes, such as the line of names.  ``metadata``: columns of the schema
-    whose values come with a message, not in its payload; ``columns``: those of the payload.
+    ``headed``: a line of column names may come before the data.  ``waits``: ``ready`` is awaited before data are read.
+    ``by_lines``: it can be cut at the ends of lines, as the content of a file is.  ``unknown``: counts columns that the
+    schema does not have; ``messages`` adds to it.  ``remembers``: attributes that ``messages`` changes, such as the
+    line of names.  ``metadata``: columns of the schema whose values come with a message, not in its payload;
+    ``columns``: those of the payload.
     """
 
     headed = False
+    waits: ClassVar[bool] = False
     header = b""
     """The line of names that holds for the next data, where one came."""
     by_lines = True
@@ -55,6 +57,12 @@ class MessageFormat(ABC):
         self._told: list[Payload] = []  # that are being read, where there are columns of messages
         self.unknown = UnknownColumns(schema.names)
         self._validation = Validation(Path(place), schema, schema.fields, None, self._refused)
+
+    async def ready(self, data: Any, *, once: bool = False) -> None:  # noqa: B027 (most wait for nothing)
+        """Wait until ``messages`` can read some data; called before it where the format ``waits`` for a server.
+
+        ``once``: raise ``UnreachableError`` if the server is away, and do not wait for it.
+        """
 
     @abstractmethod
     def messages(self, data: Any) -> Iterator[Message]:

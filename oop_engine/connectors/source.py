@@ -18,13 +18,14 @@ from typing import Any, ClassVar, TypeAlias
 
 from oop_engine.connectors.link import ServerLink
 from oop_engine.connectors.payload import Metadata
+from oop_engine.connectors.registry.declared_format import DeclaredFormat
 from oop_engine.core.errors import UsageError
 from oop_engine.traces.csv_format import CsvFormat
 
 __all__ = ["BEGIN_AGAIN", "Format", "LiveSource", "Position", "Unreadable"]
 
-Format: TypeAlias = str | CsvFormat
-"""How data are read: the name of a ``MessageFormat``, or how CSV is written."""
+Format: TypeAlias = str | CsvFormat | DeclaredFormat
+"""How data are read: the name of a ``MessageFormat``, how CSV is written, or a format with parameters (``Avro``)."""
 Position: TypeAlias = Any
 """Where a source goes on: None (the beginning), or any value of JSON."""
 Unreadable: TypeAlias = Callable[..., None]

@@ -115,9 +115,11 @@ class Inlet:
 
     async def _read(self, gate: Gate | None) -> None:
         """Read to the end; ``gate``: hand over, too, and read on behind that."""
-        before, filled = self.position, self._filled
+        before, filled, waits = self.position, self._filled, self._reader.waits
         async with aclosing(read_on(self.source, before)) as pieces:  # type: ignore[type-var]
             async for data, given in pieces:
+                if waits:
+                    await self._reader.ready(data)
                 behind = given if given.__class__ in _PLAIN else as_it_is(given)
                 self._waiting.append((data, before, behind))
                 before = behind
@@ -151,6 +153,8 @@ class Inlet:
         """Push all that came before the source was closed; ``drain``: the stream ends here, which ends a last line."""
         before = self._waiting[-1][2] if self._waiting else self.position
         for data, behind in self.source.rest() + (self.source.last_data() if drain else []):
+            if self._reader.waits and not await self._reader.is_ready(data):
+                break  # its position stays, so it comes with the next start
             self._waiting.append((data, before, behind))
             before = behind
         await self.put()
@@ -170,6 +174,7 @@ class Inlet:
 
     async def retry(self, record: str, coding: str, letter: str) -> None:
         """Push a dead letter once more."""
+        await self._reader.ready_again(record, coding)
         for message in self._reader.again(record, coding, letter):
             await self._local.push(self.name, self._arrived(message))
         await self._took()

@@ -9,6 +9,7 @@ from oop_engine.connectors.formats import (  # noqa: F401
 from oop_engine.connectors.formats.csv_messages import CsvMessages
 from oop_engine.connectors.message_format import MESSAGE_FORMATS, MessageFormat
 from oop_engine.connectors.payload import metadata_in
+from oop_engine.connectors.registry.declared_format import DeclaredFormat
 from oop_engine.connectors.source import LiveSource, Unreadable
 from oop_engine.core.schema import Schema
 from oop_engine.traces.csv_format import CsvFormat
@@ -20,6 +21,8 @@ def made_format(source: LiveSource, schema: Schema, place: str, unreadable: Unre
     """Return the format in which a source's data are read; ``place`` and ``unreadable``: see ``MessageFormat``."""
     metadata = metadata_in(schema, source.metadata, place)
     source.wanted = frozenset(metadata)
+    if isinstance(source.format, DeclaredFormat):
+        return source.format.reader(schema, place, unreadable, metadata)
     if not isinstance(source.format, CsvFormat) and source.format != "csv":
         kind = MESSAGE_FORMATS[source.format]
         return (

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from oop_engine.connectors.formats.payloads import check_payloads, payloads_of
 from oop_engine.connectors.link import UnreachableError
+from oop_engine.connectors.registry.declared_format import DeclaredFormat, PayloadsOf
 from oop_engine.connectors.sink import LiveSink, Prepared
 from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import SetupError
@@ -34,14 +35,16 @@ class HeldSink(LiveSink, ABC):
     most_bytes: int | None = None
     """Bytes of the largest message that the server takes, once it is known."""
 
-    def __init__(self, format: str, key: str | None = None) -> None:
+    def __init__(self, format: str | DeclaredFormat, key: str | None = None) -> None:
         self._format, self._key = format, key
+        self._payloads_of: PayloadsOf | None = None
         self._messages: dict[int, list[Keyed]] = {}
         self._run, self._repeated = "", set[int]()
 
     async def open(self, schema: Schema, run: str, prepared: Collection[Prepared]) -> None:
         """Check the format and the key, and connect."""
-        check_payloads(self.place, self._format, schema.plain().fields, keyed=self._key is not None)
+        if isinstance(self._format, str):
+            check_payloads(self.place, self._format, schema.plain().fields, keyed=self._key is not None)
         if self._key is not None and self._key not in schema.names:
             msg = f"{self.place}: key must be one of {', '.join(schema.names)}; got {self._key!r}"
             msg += did_you_mean(self._key, schema.names)
@@ -49,10 +52,12 @@ class HeldSink(LiveSink, ABC):
         self._run = run
         self._repeated = {epoch for of, epoch, *_ in prepared if of == run}
         await self.connect()
+        if isinstance(self._format, DeclaredFormat):
+            self._payloads_of = await self._format.writer(schema.fields, self.topic, self.place)
 
     async def write(self, epoch: int, page: Page) -> None:
         """Keep the messages of a page."""
-        payloads = payloads_of(page, self._format)
+        payloads = self._made(page)
         if self.most_bytes is not None and (longest := max(map(len, payloads), default=0)) > self.most_bytes:
             msg = (
                 f"{self.place}: a message has {longest:,} bytes, and the server takes {self.most_bytes:,}: raise its "
@@ -64,6 +69,11 @@ class HeldSink(LiveSink, ABC):
             keys = values_of(page.column(self._key))
         found = [(None if key is None else str(key), each) for key, each in zip(keys, payloads, strict=True)]
         self._messages.setdefault(epoch, []).extend(found)
+
+    def _made(self, page: Page) -> list[bytes]:
+        if self._payloads_of is not None:
+            return self._payloads_of(page.batch)
+        return payloads_of(page, str(self._format))
 
     async def prepare(self, epoch: int) -> Prepared:
         """Hand the messages to the checkpoint."""
@@ -89,6 +99,11 @@ class HeldSink(LiveSink, ABC):
             self._repeated.add(epoch)
             raise
         self._repeated.discard(epoch)
+
+    @property
+    @abstractmethod
+    def topic(self) -> str:
+        """The name of the topic, stream or subject, by which a schema is registered."""
 
     @property
     @abstractmethod

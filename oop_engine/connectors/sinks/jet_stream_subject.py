@@ -12,6 +12,7 @@ from oop_engine.connectors import link
 from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.refusals import refused_by_nats
+from oop_engine.connectors.registry.declared_format import DeclaredFormat
 from oop_engine.connectors.servers.reasons import why_not
 from oop_engine.connectors.sinks.held import HeldSink, Keyed
 from oop_engine.core.errors import SetupError
@@ -40,7 +41,12 @@ class JetStreamSubject(HeldSink):
     """
 
     def __init__(
-        self, server: str, subject: str, format: str = "jsonl", *, options: dict[str, Any] | None = None
+        self,
+        server: str,
+        subject: str,
+        format: str | DeclaredFormat = "jsonl",
+        *,
+        options: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(format)
         self._server, self._subject, self._options = server, subject, options or {}
@@ -181,6 +187,11 @@ class JetStreamSubject(HeldSink):
             with suppress(*self.failures, RuntimeError):  # it may write to a connection that is closed
                 await self._client.close()
         self._client = None
+
+    @property
+    def topic(self) -> str:
+        """The name that its schema is registered by."""
+        return self._subject
 
     @property
     def place(self) -> str:

@@ -10,6 +10,7 @@ from oop_engine.connectors.kafka_rights import KafkaRights
 from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.refusals import kafka_is_away
+from oop_engine.connectors.registry.declared_format import DeclaredFormat
 from oop_engine.connectors.sinks.held import HeldSink, Keyed
 from oop_engine.core.errors import SetupError
 from oop_engine.system.on_thread import on_thread
@@ -30,7 +31,7 @@ class KafkaTopic(HeldSink):
     """
 
     def __init__(
-        self, servers: str, topic: str, key: str | None = None, format: str = "jsonl", *,
+        self, servers: str, topic: str, key: str | None = None, format: str | DeclaredFormat = "jsonl", *,
         options: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(format, key)
@@ -144,6 +145,11 @@ class KafkaTopic(HeldSink):
             [mark], self._consumer.consumer_group_metadata(), link.ANSWER_S
         )
         self._producer.commit_transaction(link.ANSWER_S)
+
+    @property
+    def topic(self) -> str:
+        """The name that its schema is registered by."""
+        return self._topic
 
     @property
     def place(self) -> str:

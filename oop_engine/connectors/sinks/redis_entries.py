@@ -6,6 +6,7 @@ from typing import Any
 
 from oop_engine.connectors import link
 from oop_engine.connectors.library import library
+from oop_engine.connectors.registry.declared_format import DeclaredFormat
 from oop_engine.connectors.servers.redis_errors import failure_of_redis
 from oop_engine.connectors.sinks.held import HeldSink, Keyed
 from oop_engine.core.errors import SetupError
@@ -24,7 +25,13 @@ class RedisEntries(HeldSink):
     """
 
     def __init__(
-        self, url: str, stream: str, format: str = "jsonl", *, field: str = "data", most: int | None = None
+        self,
+        url: str,
+        stream: str,
+        format: str | DeclaredFormat = "jsonl",
+        *,
+        field: str = "data",
+        most: int | None = None,
     ) -> None:
         super().__init__(format)
         self._url, self._stream, self._field, self._most = url, stream, field, most
@@ -83,6 +90,11 @@ class RedisEntries(HeldSink):
         """Disconnect."""
         if self._client is not None:
             await self._client.aclose()
+
+    @property
+    def topic(self) -> str:
+        """The name that its schema is registered by."""
+        return self._stream
 
     @property
     def place(self) -> str:

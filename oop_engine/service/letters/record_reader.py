@@ -14,7 +14,9 @@ from itertools import accumulate
 from typing import Any
 
 from oop_engine.connectors.formats import MESSAGE_FORMATS, made_format
+from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.payload import Payload
+from oop_engine.connectors.registry.declared_format import DeclaredFormat
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import UsageError
@@ -46,20 +48,13 @@ class RecordReader:
     """
 
     def __init__(self, name: str, source: LiveSource, schema: Schema, dead: DeadLetters) -> None:
-        kind = "csv" if isinstance(source.format, CsvFormat) else source.format
-        if kind not in MESSAGE_FORMATS:
-            msg = f"source {name!r}: unknown message format {source.format!r}: use one of {', '.join(MESSAGE_FORMATS)}"
-            msg += did_you_mean(kind, MESSAGE_FORMATS)
-            raise UsageError(msg)
-        if source.by_lines and not MESSAGE_FORMATS[kind].by_lines:
-            known = ", ".join(each for each, found in MESSAGE_FORMATS.items() if found.by_lines)
-            msg = f"source {name!r}: is read by lines; got format {source.format!r}, which has none: use one of {known}"
-            raise UsageError(msg)
+        _check_format(name, source)
         self._name, self._source, self._dead = name, source, dead
         source.unreadable = self._unreadable = dead.of(name)
         source.columns = frozenset(schema.names)
         self._format = made_format(source, schema, f"source {name!r}", self._refused)
         self._format.unknown.allow(source.adds)
+        self.waits = self._format.waits
         self._probes = self._logged = False  # whether a refusal ends the reading; unknown columns are logged
         self._header = b""
         self._letters: list[tuple[str, str, int]] | None = None  # of one record: reason, text, rows
@@ -83,12 +78,29 @@ class RecordReader:
         if holds:
             self._header = first
 
+    async def ready(self, data: Any) -> None:
+        """Wait until some data can be read, where the reader ``waits`` for a server (a schema registry)."""
+        await self._format.ready(data)
+
+    async def is_ready(self, data: Any) -> bool:
+        """Tell whether some data can be read now."""
+        try:
+            await self._format.ready(data, once=True)
+        except UnreachableError:
+            return False
+        return True
+
     def messages(self, pieces: list[Piece]) -> list[Message]:
         """Return the messages in some pieces, read together; by halves where a row is refused, to find its position."""
         found = self._of_pieces(pieces)
         if self.unknown and not self._logged:
             self._log_unknown()
         return found
+
+    async def ready_again(self, record: str, coding: str) -> None:
+        """Look whether a dead letter can be read now; one that cannot is refused again."""
+        if self.waits:
+            await self.is_ready([b64decode(record) if coding == "base64" else record.encode()])
 
     def again(self, record: str, coding: str, letter: str) -> list[Message]:
         """Return the messages in a dead letter; a record that is refused again becomes a new one."""
@@ -197,3 +209,18 @@ class RecordReader:
         names, known = ", ".join(map(repr, [*self.unknown][:_NAMED])), ", ".join(self._format.schema.names)
         words = "source %r: rows have %s, which the schema has not (left out, and counted); it has %s"
         _LOG.warning(words, self._name, names, known)
+
+
+def _check_format(name: str, source: LiveSource) -> None:
+    """Raise ``UsageError`` if there is no such format, or it has no lines where the source is read by lines."""
+    declared = isinstance(source.format, DeclaredFormat)
+    kind = "csv" if isinstance(source.format, CsvFormat) else source.format
+    if not declared and kind not in MESSAGE_FORMATS:
+        msg = f"source {name!r}: unknown message format {source.format!r}: use one of {', '.join(MESSAGE_FORMATS)}"
+        msg += did_you_mean(str(kind), MESSAGE_FORMATS)
+        raise UsageError(msg)
+    if source.by_lines and (declared or not MESSAGE_FORMATS[str(kind)].by_lines):
+        known = ", ".join(each for each, found in MESSAGE_FORMATS.items() if found.by_lines)
+        shown = repr(getattr(source.format, "name", source.format))
+        msg = f"source {name!r}: is read by lines; got format {shown}, which has none: use one of {known}"
+        raise UsageError(msg)

@@ -1,0 +1,46 @@
+"""Projected: nested values get the fields that are declared, by their names, as a reader's schema of Avro does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+__all__ = ["projected"]
+
+
+def projected(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return a column whose structs have the fields of ``kind``: a field that it has not is null, others are left out.
+
+    Types of values stay.
+
+    >>> found = projected(pa.array([{"a": 1, "b": 2}]), pa.struct({"b": pa.int8(), "c": pa.string()}))
+    >>> found.to_pylist(), found.type
+    ([{'b': 2, 'c': None}], StructType(struct<b: int64, c: string>))
+    """
+    types = pa.types
+    if types.is_struct(column.type) and types.is_struct(kind):
+        return _struct(column, kind)
+    if types.is_map(column.type) and types.is_map(kind):
+        gone = np.append(column.is_null().to_numpy(zero_copy_only=False), False)
+        offsets = pa.array(column.offsets.to_numpy(), pa.int32(), mask=gone)
+        return pa.MapArray.from_arrays(offsets, column.keys, projected(column.items, kind.item_type))
+    if (
+        types.is_list(column.type)
+        and types.is_nested(kind)
+        and not (types.is_struct(kind) or types.is_map(kind))
+    ):
+        values = projected(column.values, kind.value_type)
+        return pa.ListArray.from_arrays(column.offsets, values, mask=column.is_null())
+    return column
+
+
+def _struct(column: pa.StructArray, kind: pa.StructType) -> pa.Array:
+    there = dict(zip([field.name for field in column.type], column.flatten(), strict=True))
+    found = [
+        projected(there[field.name], field.type) if field.name in there else pa.nulls(len(column), field.type)
+        for field in kind
+    ]
+    fields = [pa.field(field.name, part.type) for field, part in zip(kind, found, strict=True)]
+    if not fields:
+        return pa.array([None if gone else {} for gone in column.is_null().to_pylist()], kind)
+    return pa.StructArray.from_arrays(found, fields=fields, mask=column.is_null())

@@ -1,0 +1,124 @@
+"""Protobuf: messages of Confluent's wire format, whose schemas are in a schema registry."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from oop_engine.connectors.library import library
+from oop_engine.connectors.message_format import MessageFormat
+from oop_engine.connectors.payload import Metadata
+from oop_engine.connectors.registry.declared_format import DeclaredFormat, PayloadsOf
+from oop_engine.connectors.registry.protobuf_pool import message_types
+from oop_engine.connectors.registry.protobuf_types import fill, protobuf_file
+from oop_engine.connectors.registry.protobuf_values import value_of
+from oop_engine.connectors.registry.registry_messages import RegistryMessages, Rows
+from oop_engine.connectors.registry.schemas import Schemas
+from oop_engine.connectors.registry.wire import indexes_of, with_head
+from oop_engine.core.schema import Schema
+from oop_engine.core.values.python_values import of_values
+
+__all__ = ["Protobuf"]
+
+_FIRST = b"\0"
+"""The path to the first message type of a schema."""
+
+
+class Protobuf(DeclaredFormat):
+    """Messages of Protobuf with a schema registry at ``registry``; needs the extra protobuf.
+
+    A source reads each message by the schema that it names: columns are its fields, by name.  A field that is not set
+    is null if it has presence (``optional``, a message, in a ``oneof``), else it is the zero of its type.  A sink
+    registers the schema of its rows under ``subject`` (the topic and ``-value``).  The registry must give descriptors
+    (``format=serialized``), as that of Confluent does.  ``registry`` and ``options``: see ``Avro``.
+    """
+
+    name = "protobuf"
+
+    def __init__(
+        self, registry: Any, *, subject: str | None = None, options: dict[str, Any] | None = None
+    ) -> None:
+        self._registry, self._subject, self._options = registry, subject, options
+
+    def reader(
+        self, schema: Schema, place: str, unreadable: Callable[..., None], metadata: Metadata
+    ) -> MessageFormat:
+        """Return the format of a source."""
+        library("google.protobuf.descriptor_pool", "protobuf", place)
+        return _ProtobufMessages(schema, place, unreadable, self._schemas(place), metadata)
+
+    async def writer(self, fields: pa.Schema, topic: str, place: str) -> PayloadsOf:
+        """Register the schema of some columns, and return the function that makes messages of rows."""
+        file = protobuf_file(fields, topic, place)
+        text = b64encode(file.SerializeToString()).decode()
+        number = await self._schemas(place).register(self._subject or f"{topic}-value", text, "PROTOBUF")
+        of = message_types(text, {}, place).message_types_by_name[file.message_type[0].name]
+        make = library("google.protobuf.message_factory", "protobuf", place).GetMessageClass(of)
+
+        def payloads_of(rows: pa.RecordBatch) -> list[bytes]:
+            messages = [make() for _ in range(rows.num_rows)]
+            fill(messages, rows, place)
+            return [with_head(number, _FIRST + each.SerializeToString()) for each in messages]
+
+        return payloads_of
+
+    def _schemas(self, place: str) -> Schemas:
+        return Schemas(self._registry, "protobuf", place, self._options, form="serialized")
+
+
+class _ProtobufMessages(RegistryMessages):
+    def _schema_of(self, text: str, kind: str, references: dict[str, str]) -> Any:
+        if kind != "PROTOBUF":
+            msg = f"it is of {kind}, not Protobuf"
+            raise ValueError(msg)
+        return message_types(text, references, self.place)
+
+    def _rows(self, schema: Any, payloads: list[bytes]) -> Rows:
+        rows, reasons = list[dict[str, Any]](), list[str | None]()
+        for payload in payloads:
+            try:
+                rows.append(self._row(schema, payload))
+                reasons.append(None)
+            except ValueError as error:
+                rows.append({})
+                reasons.append(str(error))
+        columns = {}
+        for field in self.columns:
+            cells = [row.get(field.name) for row in rows]
+            columns[field.name], lost = of_values(cells, field.type)
+            for at in () if lost is None else np.flatnonzero(lost.to_numpy(zero_copy_only=False)).tolist():
+                reasons[at] = reasons[at] or f"{field.name}: cannot read {cells[at]!r:.80} as {field.type}"
+        return columns, reasons
+
+    def _row(self, schema: Any, payload: bytes) -> dict[str, Any]:
+        """Return the declared fields of a message; raises ``ValueError`` if it is none of its schema."""
+        errors = library("google.protobuf.message", "protobuf", self.place)
+        path, at = indexes_of(payload)
+        of = _type_at(schema, path)
+        make = library("google.protobuf.message_factory", "protobuf", self.place).GetMessageClass(of)
+        try:
+            message = make.FromString(payload[at:])
+        except errors.DecodeError as error:
+            msg = f"the content is not of its schema: {error}"[:200]
+            raise ValueError(msg) from error
+        for field in of.fields:
+            self.unknown.add(field.name, 1)
+        there = of.fields_by_name
+        found = [each for each in self.columns if each.name in there]
+        return {each.name: value_of(message, there[each.name], each.type) for each in found}
+
+
+def _type_at(schema: Any, path: list[int]) -> Any:
+    """Return the message type at a path of numbers."""
+    types, found = list(schema.message_types_by_name.values()), None
+    for number in path:
+        if not 0 <= number < len(types):
+            msg = f"its schema has no message type at {path}"
+            raise ValueError(msg)
+        found = types[number]
+        types = list(found.nested_types)
+    return found

@@ -1,0 +1,145 @@
+"""Schemas: those of a schema registry, by their ids; and schemas that sinks register.
+
+A registry that is away passes; one that refuses does not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from oop_engine.connectors import link
+from oop_engine.connectors.library import library
+from oop_engine.connectors.link import ServerLink, UnreachableError
+from oop_engine.connectors.registry.wire import head_of
+from oop_engine.core.errors import SetupError, UsageError
+from oop_engine.system.addresses import Address
+from oop_engine.system.stopwatch import wall
+
+__all__ = ["Schemas"]
+
+_PASSING = {408, 423, 425, 429}
+_NO_SCHEMA = {40400, 40401, 40402, 40403}
+_AGAIN_S = 60.0
+"""Seconds after which a registry is asked again for a schema that it did not have."""
+
+
+class Schemas:
+    """The schemas of ``registry``: its address, or a client of confluent-kafka; ``extra``: of its package.
+
+    ``options`` are those of ``SchemaRegistryClient``.  ``form``: the form in which the registry gives schemas.
+    """
+
+    def __init__(
+        self, registry: Any, extra: str, place: str, options: dict[str, Any] | None = None, form: str | None = None
+    ) -> None:  # fmt: skip
+        self._registry, self._extra, self._options, self._form = registry, extra, options or {}, form
+        self._address = Address(registry, options) if isinstance(registry, str) else None
+        shown = "" if self._address is None else f" at {self._address}"
+        self._place = f"{place}: schema registry{shown}"
+        self._client: Any = None
+        self._link = ServerLink(self._place)
+        self._known = dict[int, Any]()
+        self._missing = dict[int, float]()
+
+    def get(self, number: int) -> Any | None:
+        """Return a schema that was fetched; None: the registry has none of this id."""
+        return self._known.get(number)
+
+    async def fetch(self, payloads: list[bytes]) -> None:
+        """Fetch the schemas of messages that are not known yet; wait for the registry while it is away.
+
+        Raises ``UnreachableError`` if it was never there, ``SetupError`` if it refuses.
+        """
+        for number in self.unknown(payloads):
+            while True:
+                try:
+                    await self.fetch_one(number)
+                    break
+                except UnreachableError as error:
+                    self._link.gone(error.__cause__ or error)
+                    if not self._link.away:
+                        raise
+                await self._link.pause()
+
+    def unknown(self, payloads: list[bytes]) -> set[int]:
+        """Return the ids of messages whose schemas have to be asked for."""
+        found = {number for payload in payloads if isinstance(number := head_of(payload), int)}
+        now = wall()
+        return {
+            number
+            for number in found - self._known.keys()
+            if now - self._missing.get(number, -_AGAIN_S) >= _AGAIN_S
+        }
+
+    async def fetch_one(self, number: int) -> None:
+        """Fetch a schema once."""
+        found = await asyncio.to_thread(self._asked, lambda client: self._schema(client, number))
+        self._link.here()
+        if found is None:
+            self._missing[number] = wall()
+        else:
+            self._known[number] = found
+
+    async def register(self, subject: str, text: str, kind: str) -> int:
+        """Return the id of a schema, which is registered if it is not there."""
+        of = library("confluent_kafka.schema_registry", self._extra, self._place).Schema
+        found = await asyncio.to_thread(
+            self._asked, lambda client: client.register_schema(subject, of(text, kind))
+        )
+        return int(found)
+
+    def _schema(self, client: Any, number: int) -> Any:
+        """Return a schema with those that it refers to: name and text of each."""
+        found = client.get_schema(number, fmt=self._form)
+        return found.schema_str, found.schema_type, self._references(client, found.references, {})
+
+    def _references(self, client: Any, references: Any, found: dict[str, str]) -> dict[str, str]:
+        for each in references or ():
+            if each.name not in found:
+                there = client.get_version(each.subject, each.version, fmt=self._form).schema
+                found[each.name] = ""
+                self._references(client, there.references, found)
+                found[each.name] = found.pop(each.name) or there.schema_str  # behind those that it refers to
+        return found
+
+    def _asked(self, ask: Any) -> Any:
+        """Return the answer of the registry; None: it has no such schema."""
+        errors = library("confluent_kafka.schema_registry.error", self._extra, self._place)
+        try:
+            if self._client is None:
+                self._client = self._made()
+            return ask(self._client)
+        except errors.SchemaRegistryError as error:
+            status = error.http_status_code
+            if status == 404 and error.error_code in _NO_SCHEMA:
+                return None
+            passes = status in _PASSING or status >= 500
+            kind, words = (UnreachableError, "fails") if passes else (SetupError, "refuses")
+            msg = f"{self._place}: {words} ({self._clean(error)})"
+            raise kind(msg + ("" if passes else ": check its address, the name, the password")) from None
+        except ValueError as error:
+            msg = f"{self._place}: no schema registry answers ({self._clean(error)}): check the address"
+            raise SetupError(msg) from None
+        except Exception as error:  # those of the library for HTTP, of which there are two
+            if not type(error).__module__.startswith(("httpx", "requests")) and not isinstance(
+                error, OSError
+            ):
+                raise
+            words = self._clean(error) or type(error).__name__
+            msg = f"{self._place}: does not answer ({words}): give the address of one that runs"
+            raise UnreachableError(msg) from ConnectionError(words)
+
+    def _made(self) -> Any:
+        if self._address is None:
+            return self._registry
+        made = library("confluent_kafka.schema_registry", self._extra, self._place).SchemaRegistryClient
+        if not str(self._registry).startswith(("http://", "https://", "mock://")):
+            msg = f"{self._place}: must be the address of a registry, as http://127.0.0.1:8081"
+            raise UsageError(msg)
+        options = {"timeout": link.ANSWER_S / 2, "max.retries": 0, **self._options}
+        return made.new_client({"url": self._registry, **options})
+
+    def _clean(self, error: Exception) -> str:
+        words = " ".join(str(error).split())[:200]
+        return words if self._address is None else self._address.clean(words)
