@@ -127,6 +127,10 @@ if TYPE_CHECKING:  # to extend
     from oop_engine.core.progress import Progress as Progress
     from oop_engine.core.saved import Saved as Saved
     from oop_engine.operators.aggregates import Aggregation as Aggregation, Part as Part
+    from oop_engine.query.registered import (
+        register_aggregate as register_aggregate,
+        register_windows as register_windows,
+    )
     from oop_engine.operators.policies.running_bound import (
         Policy as Policy,
         RunningBound as RunningBound,

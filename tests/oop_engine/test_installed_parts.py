@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from oop_engine import UsageError, register_windows, scan, sql
+from oop_engine.operators import Tumbling
 from tests.children import MOST_S
 
 PARTS = """
@@ -57,6 +61,41 @@ print(type(source_of("numbers:x", Schema({"ts": pa.int64()}, "ts", "s"))).__name
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Numbers True")
     assert "nowhere" in done.stdout.split()[2:]
+
+
+def test_windows_and_aggregates_of_another_package_are_known_to_sql_and_listed(tmp_path: Path) -> None:
+    code = """
+import json, sys
+import pyarrow as pa
+from oop_engine import scan, sql
+table = pa.table({"ts": pa.array([1, 5, 12, 30], pa.int64()), "n": [1, 2, 3, 4]})
+text = "SELECT window_end, most(n) AS n FROM TENS(log, ts, 2) GROUP BY ALL"
+print(sql(text, log=scan(table).event_time('ts', unit='s')).run().table.to_pylist())
+"""
+    parts = """
+from oop_engine import register_aggregate, register_windows
+from oop_engine.operators import Max, Tumbling
+register_windows("tens")(lambda many=1: Tumbling(10 * many))
+register_aggregate("most")(Max)
+"""
+    folder = installed(tmp_path, parts)
+    done = beside(folder, code)
+    assert done.stdout.strip() == "[{'window_end': 20, 'n': 3}, {'window_end': 40, 'n': 4}]", done.stderr
+    listed = json.loads(
+        beside(
+            folder,
+            "import sys; sys.argv[1:] = ['sources', '--json']; from oop_engine.cli import main; main()",
+        ).stdout
+    )
+    assert listed["windows of SQL"]["TENS"] == "my_parts"
+    assert listed["sources"]["tail"].startswith("oop_engine.")
+
+
+def test_a_window_of_sql_that_is_called_wrongly_is_an_error_with_its_place() -> None:
+    register_windows("PAIRS")(lambda size, of: Tumbling(size * of))
+    table = scan(pa.table({"ts": pa.array([1], pa.int64())})).event_time("ts", unit="s")
+    with pytest.raises(UsageError, match=r"(?s)PAIRS: .*missing 1 required positional argument.*\^"):
+        sql("SELECT count(*) FROM PAIRS(log, ts, 2) GROUP BY ALL", log=table)
 
 
 def test_a_package_that_fails_is_named_each_time_and_hides_no_known_name(tmp_path: Path) -> None:

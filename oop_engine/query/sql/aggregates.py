@@ -9,13 +9,12 @@ from sqlglot import exp
 
 from oop_engine.operators import aggregates as of
 from oop_engine.operators.aggregates import Aggregation
+from oop_engine.query.registered import AGGREGATES
 from oop_engine.query.sql.scalar.calls import call_of
 
-__all__ = ["AGGREGATES", "aggregates_in", "is_aggregate", "name_of"]
+__all__ = ["aggregates_in", "is_aggregate", "name_of"]
 
-Made = Callable[..., Aggregation]
-
-AGGREGATES: dict[str, Made] = {
+_BUILT_IN: dict[str, Callable[..., Aggregation]] = {
     "COUNT": lambda column=None: of.Count() if column is None else of.Count(column),
     "SUM": of.Sum,
     "AVG": of.Avg,
@@ -56,6 +55,8 @@ AGGREGATES: dict[str, Made] = {
     "COUNT_DISTINCT": of.CountDistinct,
 }
 """Aggregates by names in capitals; each takes the names of its columns, then constants."""
+for _name, _made in _BUILT_IN.items():
+    AGGREGATES.register(_name, _made, __name__)
 
 _RENAMED = {
     "APPROX_COUNT_DISTINCT": "APPROX_DISTINCT", "ARGMAX": "ARG_MAX", "ARGMIN": "ARG_MIN", "COUNT_IF": "COUNT_IF",

@@ -16,7 +16,8 @@ from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Global, Sliding, Tumbling
 from oop_engine.query.data_stream import DataStream
 from oop_engine.query.joins import as_length
-from oop_engine.query.sql.aggregates import AGGREGATES, name_of
+from oop_engine.query.registered import AGGREGATES, WINDOWS
+from oop_engine.query.sql.aggregates import name_of
 from oop_engine.query.sql.plans import project, then
 from oop_engine.query.sql.reading.mistakes import mistake, unsupported
 from oop_engine.query.sql.reading.thesis import OVER
@@ -25,7 +26,7 @@ from oop_engine.query.sql.scalar.calls import call_of
 from oop_engine.query.sql.scalar.expressions import Expressions, key_of
 from oop_engine.query.sql.stage import BOUNDS, Stage
 from oop_engine.query.sql.windows.brackets import bracket_of
-from oop_engine.query.sql.windows.calls import FORMS, bucket, of_call
+from oop_engine.query.sql.windows.calls import bucket, of_call
 
 __all__ = ["UNBOUNDED", "Grouping"]
 
@@ -99,7 +100,7 @@ class Grouping:
         schema = self._relation.stream.schema
         if isinstance(node, exp.Anonymous) and node.name == OVER:
             return self._over(node)
-        if isinstance(node, exp.Anonymous) and node.name.upper() in FORMS:
+        if isinstance(node, exp.Anonymous) and node.name.upper() in WINDOWS:
             return of_call(
                 self._text, node, [one for one in node.expressions if not isinstance(one, exp.Column)], schema
             )

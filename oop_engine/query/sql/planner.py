@@ -13,6 +13,7 @@ from oop_engine.operators.joining.bands import Bands
 from oop_engine.operators.triggers import Emit
 from oop_engine.query.data_stream import DataStream
 from oop_engine.query.finish import Finish
+from oop_engine.query.registered import WINDOWS
 from oop_engine.query.sql.joins.condition import check_kind, condition_of, conjuncts
 from oop_engine.query.sql.joins.joined import joined
 from oop_engine.query.sql.plans import project
@@ -25,7 +26,7 @@ from oop_engine.query.sql.select import SelectPlan
 from oop_engine.query.sql.subqueries import Subqueries
 from oop_engine.query.sql.tables import Tables
 from oop_engine.query.sql.windows.brackets import bracket_of
-from oop_engine.query.sql.windows.calls import FORMS, of_call
+from oop_engine.query.sql.windows.calls import of_call
 
 __all__ = ["Planner"]
 
@@ -125,10 +126,10 @@ class Planner:
         name, arguments = call.name.upper(), call.expressions
         if name == WINDOW:
             return self._bracketed(call, alias, known)
-        if name not in FORMS:
-            hint = did_you_mean(name, FORMS)
+        if name not in WINDOWS:
+            hint = did_you_mean(name, WINDOWS)
             raise mistake(
-                self._text, call, f"no window function {name!r}; there are {', '.join(FORMS)}{hint}"
+                self._text, call, f"no window function {name!r}; there are {', '.join(WINDOWS)}{hint}"
             )
         if len(arguments) < 3:
             raise mistake(self._text, call, f"{name} reads {name}(stream, ts, INTERVAL ...)")

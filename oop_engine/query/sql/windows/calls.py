@@ -6,7 +6,7 @@ Flink and RisingWave write a slide before its range, Arroyo as well; windows beg
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -14,16 +14,23 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 from sqlglot import exp
 
+from oop_engine.core.errors import EngineError
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import TIME_UNITS
 from oop_engine.operators.windows import Landmark, Session, Sliding, Tumbling, Windows
 from oop_engine.query.joins import as_length
+from oop_engine.query.registered import WINDOWS
 from oop_engine.query.sql.reading.mistakes import mistake
 from oop_engine.query.sql.scalar.literals import interval_us
 
-__all__ = ["FORMS", "bucket", "of_call"]
+__all__ = ["bucket", "of_call"]
 
-FORMS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
+_FORMS = {
+    "TUMBLE": "TUMBLE(s, ts, INTERVAL '1' MINUTE)",
+    "HOP": "HOP(s, ts, INTERVAL '10' SECOND, INTERVAL '1' MINUTE): the slide, then the range",
+    "CUMULATE": "CUMULATE(s, ts, INTERVAL '1' HOUR)",
+    "SESSION": "SESSION(s, ts, INTERVAL '5' MINUTE)",
+}
 _MOST_STEPS = 10_000
 _ORIGIN = datetime(2000, 1, 3)
 
@@ -32,24 +39,23 @@ def of_call(text: str, node: Any, lengths: Sequence[Any], schema: Schema) -> Win
     """Return the windows of a call by its name and its lengths."""
     name = node.name.upper()
     values = [length_of(text, one, schema) for one in lengths]
-    match name, values:
-        case "TUMBLE", [size]:
-            return Tumbling(size)
-        case "HOP", [slide, size]:
-            return Sliding(size, slide)
-        case "SESSION", [gap]:
-            return Session(gap)
-        case "CUMULATE", [step, size]:
-            return _cumulating(text, node, step, size, schema)
-        case "CUMULATE", [step]:
-            return Landmark(step)
-    forms = {
-        "TUMBLE": "TUMBLE(s, ts, INTERVAL '1' MINUTE)",
-        "HOP": "HOP(s, ts, INTERVAL '10' SECOND, INTERVAL '1' MINUTE): the slide, then the range",
-        "SESSION": "SESSION(s, ts, INTERVAL '5' MINUTE)",
-        "CUMULATE": "CUMULATE(s, ts, INTERVAL '1' HOUR)",
-    }
-    raise mistake(text, node, f"{name} reads {forms[name]}")
+    if name == "CUMULATE" and len(values) == 2:
+        return _cumulating(text, node, values[0], values[1], schema)
+    try:
+        return WINDOWS[name](*values)
+    except (EngineError, TypeError) as error:
+        words = f"{name} reads {_FORMS[name]}" if name in _FORMS else f"{name}: {error}"
+        raise mistake(text, node, words) from error
+
+
+_BUILT_IN: dict[str, Callable[..., Windows]] = {
+    "TUMBLE": lambda size: Tumbling(size),
+    "HOP": lambda slide, size: Sliding(size, slide),
+    "CUMULATE": lambda step: Landmark(step),
+    "SESSION": lambda gap: Session(gap),
+}
+for _name, _made in _BUILT_IN.items():
+    WINDOWS.register(_name, _made, __name__)
 
 
 def _cumulating(text: str, node: Any, step: Any, size: Any, schema: Schema) -> dict[str, Windows]:
