@@ -11,18 +11,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractContextManager, ExitStack, aclosing
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, ExitStack
+from typing import TypeVar
 
-from oop_engine.connectors.pace import Pace
 from oop_engine.core.errors import SetupError
 from oop_engine.system.stopwatch import wall
 
-if TYPE_CHECKING:
-    from oop_engine.connectors.source import LiveSource, Position
-
-__all__ = ["ANSWER_S", "LeftError", "NotReadyError", "ServerLink", "UnreachableError", "again", "read_on"]
+__all__ = ["ANSWER_S", "LeftError", "NotReadyError", "ServerLink", "UnreachableError", "again"]
 
 T = TypeVar("T")
 
@@ -152,29 +148,3 @@ async def again(
                 link.here()
                 return found
             await link.pause_until(stop)
-
-
-async def read_on(source: LiveSource, position: Position) -> AsyncIterator[tuple[Any, Position]]:
-    """Yield all of a source from ``position`` on, also behind a time in which its server was away."""
-    pace = Pace(source)
-    while True:
-        try:
-            async with aclosing(source.read(position)) as pieces:  # type: ignore[type-var]
-                pace.ask()
-                async for data, behind in pieces:
-                    known = not pace.turned and wall() < pace.due
-                    alone = not known and pace.came()
-                    yield data, behind
-                    position = behind
-                    if alone:
-                        await pace.give_way()
-                    if not known or pace.turned:
-                        pace.ask()
-            return
-        except UnreachableError as error:
-            source.link.gone(error.__cause__ or error)
-            if isinstance(error, NotReadyError):
-                source.link.waits(error.__cause__ or error)
-            elif not source.link.away:
-                raise
-        await source.link.pause()

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
 
+from oop_engine.connectors.link import NotReadyError, UnreachableError
+from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.system.knobs import knob
 from oop_engine.system.stopwatch import wall
 
-if TYPE_CHECKING:
-    from oop_engine.connectors.source import LiveSource
-
-__all__ = ["Pace"]
+__all__ = ["Pace", "read_on"]
 
 _LOG = logging.getLogger("oop_engine")
 _FIRST = knob(__name__, "_FIRST", 16)
@@ -82,3 +83,29 @@ class Pace:
                 "%s: blocks the event loop (%.2f s between its data), so nothing else runs meanwhile: await "
             )
             _LOG.warning(words + "asyncio.to_thread(...), or give a plain generator (def)", name, for_s)
+
+
+async def read_on(source: LiveSource, position: Position) -> AsyncIterator[tuple[Any, Position]]:
+    """Yield all of a source from ``position`` on, also behind a time in which its server was away."""
+    pace = Pace(source)
+    while True:
+        try:
+            async with aclosing(source.read(position)) as pieces:  # type: ignore[type-var]
+                pace.ask()
+                async for data, behind in pieces:
+                    known = not pace.turned and wall() < pace.due
+                    alone = not known and pace.came()
+                    yield data, behind
+                    position = behind
+                    if alone:
+                        await pace.give_way()
+                    if not known or pace.turned:
+                        pace.ask()
+            return
+        except UnreachableError as error:
+            source.link.gone(error.__cause__ or error)
+            if isinstance(error, NotReadyError):
+                source.link.waits(error.__cause__ or error)
+            elif not source.link.away:
+                raise
+        await source.link.pause()

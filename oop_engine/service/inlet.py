@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from oop_engine.connectors.link import ServerLink, read_on
+from oop_engine.connectors.link import ServerLink
+from oop_engine.connectors.pace import read_on
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.connectors.sources.generated import Generated, is_feed
 from oop_engine.core.close_names import renamed

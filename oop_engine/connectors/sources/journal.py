@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from zlib import crc32
 
-from oop_engine.connectors.link import read_on
+from oop_engine.connectors.pace import read_on
 from oop_engine.connectors.packed import UNPACKABLE, carried, lasting, packer, unpacked
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.connectors.sources.generated import Feed, Generated

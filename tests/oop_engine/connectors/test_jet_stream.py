@@ -16,7 +16,8 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import JetStream, JetStreamSubject, Page, Schema, SetupError, TraceError
-from oop_engine.connectors.link import UnreachableError, read_on
+from oop_engine.connectors.link import UnreachableError
+from oop_engine.connectors.pace import read_on
 from oop_engine.runners.event_loop import run_async
 from tests.children import MOST_S
 from tests.oop_engine.connectors.breaks import through_breaks

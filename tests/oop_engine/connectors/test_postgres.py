@@ -18,7 +18,8 @@ import pytest
 
 from oop_engine import Page, PostgresChanges, PostgresTable, Schema, SetupError, SnapshotError, TraceError
 from oop_engine.connectors import link
-from oop_engine.connectors.link import UnreachableError, read_on
+from oop_engine.connectors.link import UnreachableError
+from oop_engine.connectors.pace import read_on
 from oop_engine.connectors.servers.postgres_log import LogPlace, lsn_of
 from oop_engine.connectors.sources import postgres_changes
 from oop_engine.connectors.sources.pgoutput import Decoder

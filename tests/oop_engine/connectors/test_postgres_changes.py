@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 import pytest
 
 from oop_engine import Journal, LiveSource, PostgresChanges, SetupError, TraceError, UsageError
-from oop_engine.connectors.link import NotReadyError, UnreachableError, read_on
+from oop_engine.connectors.link import NotReadyError, UnreachableError
+from oop_engine.connectors.pace import read_on
 from oop_engine.connectors.servers.postgres_log import LogPlace
 from oop_engine.connectors.sources import postgres_changes
 from oop_engine.runners.event_loop import run_async

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import LiveSource, Page, RedisEntries, RedisStream, Schema, SetupError, TraceError
-from oop_engine.connectors.link import read_on
+from oop_engine.connectors.pace import read_on
 from oop_engine.runners.event_loop import run_async
 from tests.oop_engine.connectors.breaks import through_breaks
 from tests.oop_engine.connectors.servers import IN_A_ROW, free_port, program, served
