@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Collection, Iterable
 
-from oop_engine.system.close_names import did_you_mean
+from oop_engine.core.close_names import did_you_mean
 
 __all__ = ["known_names"]
 
@@ -16,7 +16,7 @@ def known_names(parser: ArgumentParser, kind: str, asked: Iterable[str], known: 
     for name in asked:
         some = [each for each in known if each == name or each.startswith(f"{name}-")]
         if not some:
-            hint = did_you_mean(name, known) or f"use one of {', '.join(known)}"
-            parser.error(f"unknown {kind} {name!r}: {hint}")
+            hint = did_you_mean(name, known) or f": use one of {', '.join(known)}"
+            parser.error(f"unknown {kind} {name!r}{hint}")
         meant += some[:1] if some[0] == name else some
     return list(dict.fromkeys(meant))

@@ -16,8 +16,8 @@ from typing import Any, NoReturn
 
 import click
 
+from oop_engine.core.close_names import closest_or_all
 from oop_engine.core.errors import EngineError, OperatorError
-from oop_engine.system.close_names import did_you_mean
 from oop_engine.system.python_file import forget
 from oop_engine.system.shown import shown
 
@@ -89,8 +89,7 @@ class App(click.Group):
         """Return the command of the arguments; a name that is close is in the error."""
         name = args[0] if args else ""
         if name not in COMMANDS and not name.startswith("-"):
-            hint = did_you_mean(name, COMMANDS) or f"there are {', '.join(COMMANDS)}"
-            ctx.fail(f"No such command {name!r}: {hint}")
+            ctx.fail(f"No such command {name!r}{closest_or_all(name, COMMANDS)}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -21,8 +21,8 @@ from oop_engine.cli.options import (
     set_option,
 )
 from oop_engine.cli.output import only_json, print_json, terminal, watching
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import UsageError
-from oop_engine.system.close_names import did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -145,7 +145,7 @@ def choose(scenario: Scenario, variants: list[Variant], name: str | None, order:
         asked = " ".join(word for word in (name and repr(name), order and f"of order {order!r}") if word)
         known = ", ".join(f"{v.name!r} ({v.order})" for v in variants)
         hint = did_you_mean(name, (v.name for v in variants)) if name is not None else ""
-        msg = f"scenario {scenario.name!r} has no variant {asked}; there are {known}{hint and f': {hint}'}"
+        msg = f"scenario {scenario.name!r} has no variant {asked}; there are {known}{hint}"
         raise UsageError(msg)
     return min(there, key=lambda v: v.order != "out")
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-__all__ = ["did_you_mean", "renamed"]
+__all__ = ["closest_or_all", "did_you_mean", "renamed"]
+
+_MOST = 40
 
 
 def did_you_mean(given: object, known: Iterable[object]) -> str:
@@ -18,7 +20,21 @@ def did_you_mean(given: object, known: Iterable[object]) -> str:
     """
     by_lower = {str(name).lower(): name for name in reversed([*known])}
     close = get_close_matches(str(given).lower(), [*by_lower], 1, 0.6)
-    return f"; did you mean {by_lower[close[0]]}?" if close else ""
+    if not close:
+        return ""
+    name = by_lower[close[0]]
+    return f"; did you mean {name if str(name).strip() == name else repr(name)}?"
+
+
+def closest_or_all(given: object, known: Iterable[object]) -> str:
+    """Return the name that was meant, or else all that there are, as the end of a message.
+
+    >>> closest_or_all("colum", ["column", "at"]), closest_or_all("zzz", ["column", "at"])
+    ('; did you mean column?', '; there are column, at')
+    """
+    known = [*known]
+    few = ", ".join(map(str, known)) if len(known) <= _MOST else f"{len(known)} others"
+    return did_you_mean(given, known) or f"; there are {few or 'none'}"
 
 
 def renamed(given: Iterable[object], known: Iterable[object]) -> str:

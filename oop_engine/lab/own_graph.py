@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oop_engine.core.close_names import renamed
+from oop_engine.core.close_names import closest_or_all, renamed
 from oop_engine.core.errors import GraphError, UsageError
 from oop_engine.core.graphs.graph import Graph, Plan, Stream
 from oop_engine.core.operator import Message
@@ -18,7 +18,6 @@ from oop_engine.lab.scenario import Claim, Scenario, Variant
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.runners.feeds.forms import Intake
-from oop_engine.system.close_names import did_you_mean
 
 if TYPE_CHECKING:
     from oop_engine.lab.compare import Run
@@ -89,8 +88,7 @@ def _sink(plan: Plan, sink: str | None) -> str:
     if sink is None:
         return names[0]
     if sink not in names:
-        hint = did_you_mean(sink, names) or f"there are {', '.join(names)}"
-        msg = f"graph {plan.name!r} has no sink {sink!r}; {hint}"
+        msg = f"graph {plan.name!r} has no sink {sink!r}{closest_or_all(sink, names)}"
         raise UsageError(msg)
     return sink
 

@@ -6,15 +6,15 @@ package ``scenarios``; a user's own is given by its path.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.metadata
 import pkgutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from oop_engine.core.close_names import closest_or_all
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.operators.rewrites.pruned import pruned
@@ -155,7 +155,9 @@ class Scenario:
         found: Values = {name: parameter.default for name, parameter in self.parameters.items()}
         for name, text in (settings or {}).items():
             if name not in self.parameters:
-                msg = f"scenario {self.name!r} has no parameter {name!r}; {_did_you_mean(name, self.parameters)}"
+                msg = (
+                    f"scenario {self.name!r} has no parameter {name!r}{closest_or_all(name, self.parameters)}"
+                )
                 raise UsageError(msg)
             found[name] = self.parameters[name].parse(text, name)
         return found
@@ -227,7 +229,7 @@ def find(name: str) -> Scenario:
     elif name in (known := _modules()):
         module = importlib.import_module(known[name])
     else:
-        msg = f"no scenario {name!r}; {_did_you_mean(name, sorted(known))}, or give the path of a .py file"
+        msg = f"no scenario {name!r}{closest_or_all(name, sorted(known))}, or give the path of a .py file"
         raise UsageError(msg)
     scenario = getattr(module, "SCENARIO", None)
     if not isinstance(scenario, Scenario):
@@ -236,9 +238,3 @@ def find(name: str) -> Scenario:
             msg += "; it has a graph: `oop-engine run` runs that, and `oop-engine explain` shows it"
         raise UsageError(msg)
     return replace(scenario, file=name) if name.endswith(".py") or "/" in name else scenario
-
-
-def _did_you_mean(name: str, known: Iterable[str]) -> str:
-    known = list(known)
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(known) or 'none'}"

@@ -7,6 +7,7 @@ So it is given links to the files, and cells, both with numbers for names.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Iterable
@@ -18,6 +19,7 @@ from oop_engine.pipeline.declaration import Declaration
 from oop_engine.pipeline.inputs import FileLayout, Input
 from oop_engine.traces.compressed import opened
 from oop_engine.traces.csv_format import CsvFormat, high_texts
+from oop_engine.traces.formats.partitions import partitions
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -43,7 +45,7 @@ _ENDS_EARLY = r"\}[ \t\r]*\]"
 
 def cell_of(layout: FileLayout, name: str) -> str:
     """Return the column that has the cells of a column of the files."""
-    return f"_cell_{layout.names.index(name)}"
+    return f"_cell_{layout.columns.index(name)}"
 
 
 def escaped(path: Path) -> str:
@@ -65,11 +67,21 @@ def cells(spark: SparkSession, declaration: Declaration, layout: FileLayout, lin
     paths = _linked(layout.files, links)
     match declaration.format:
         case "parquet":
-            return _typed(spark, layout, paths)
+            found = _typed(spark, layout, paths)
         case "json":
-            return _objects(spark, layout, paths)
+            found = _objects(spark, layout, paths)
         case _:
-            return _lines(spark, declaration, layout, paths)
+            found = _lines(spark, declaration, layout, paths)
+    return found.withColumns({cell_of(layout, name): _of_folder(layout, name) for name in layout.of_folders})
+
+
+def _of_folder(layout: FileLayout, name: str) -> SparkColumn:
+    """Return the text that the folder of a row's file has, by the number of the file: a list that Spark reads once."""
+    from pyspark.sql import functions as F
+
+    texts = {str(file.number): partitions(file.path)[name] for file in layout.files}
+    by_file = F.from_json(F.lit(json.dumps(texts)), "map<string, string>")
+    return F.element_at(by_file, F.col(FILE).cast("string"))
 
 
 def _linked(files: Iterable[Input], links: Path) -> list[str]:

@@ -22,9 +22,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
+from oop_engine.core.close_names import closest_or_all
 from oop_engine.core.errors import UsageError
 from oop_engine.core.units import TIME_UNITS
-from oop_engine.pipeline.expression import checked, did_you_mean
+from oop_engine.pipeline.expression import checked
 from oop_engine.system.python_file import load_file
 from oop_engine.traces.csv_format import CsvFormat, high_texts
 
@@ -212,7 +213,7 @@ class _Reading:
                 self._wrong(f"names are texts; got {key!r}")
             if key not in _KEYS[table]:
                 where = what or (f"[{table}]" if table else "the declaration")
-                self._wrong(f"{where} has no {key!r}; {did_you_mean(key, _KEYS[table])}")
+                self._wrong(f"{where} has no {key!r}{closest_or_all(key, _KEYS[table])}")
 
     def _table(self, found: dict[str, Any], name: str) -> dict[str, Any]:
         table = found.get(name, {})
@@ -274,7 +275,7 @@ def _wrongs(spec: Declaration) -> Iterable[str]:
     for key, wanted in (named | {"source": spec.source, "by": spec.by, "keep": spec.keep}).items():
         for name in wanted:
             if name not in names:
-                yield f"[stream] {key}: no column {name!r}; {did_you_mean(name, names)}"
+                yield f"[stream] {key}: no column {name!r}{closest_or_all(name, names)}"
     for name in spec.by:
         if name not in spec.stream:
             yield f"[stream] by: {name!r} must be kept: add it to keep"
@@ -306,12 +307,12 @@ def _wrong_csv(spec: Declaration) -> Iterable[str]:
 
 def _wrong_column(name: str, column: Column) -> Iterable[str]:
     if column.type not in SPARK_TYPES:
-        yield f"column {name!r}: unknown type {column.type!r}; {did_you_mean(column.type, SPARK_TYPES)}"
+        yield f"column {name!r}: unknown type {column.type!r}{closest_or_all(column.type, SPARK_TYPES)}"
     if column.type != "timestamp" and (column.format or column.zone != "UTC"):
         yield f"column {name!r}: only a timestamp has a format or a zone; got type {column.type!r}"
     zones = _zones()
     if zones and column.zone not in zones:
-        yield f"column {name!r}: unknown time zone {column.zone!r}; {did_you_mean(column.zone, zones)}"
+        yield f"column {name!r}: unknown time zone {column.zone!r}{closest_or_all(column.zone, zones)}"
 
 
 @cache

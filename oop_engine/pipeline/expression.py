@@ -14,14 +14,14 @@ There is no word with which a query begins, none that names a table, no variable
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple, NoReturn
 
+from oop_engine.core.close_names import closest_or_all, did_you_mean
 from oop_engine.core.errors import UsageError
 
-__all__ = ["FUNCTIONS", "checked", "did_you_mean"]
+__all__ = ["FUNCTIONS", "checked"]
 
 LONGEST = 10_000
 _SHOWN = 200
@@ -108,14 +108,6 @@ def checked(text: str, columns: Sequence[str], what: str) -> str:
     return f"({' '.join(_Reading(text, columns, what).words())})"  # in front of a name Spark would let AS be left out
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the way out for a name that is not known: the nearest that is, or all there are."""
-    known = list(known)
-    close = difflib.get_close_matches(name, known, n=1)
-    few = ", ".join(known) if len(known) <= 20 else f"{len(known)} others"
-    return f"did you mean {close[0]!r}?" if close else f"there are: {few or 'none'}"
-
-
 class _Reading:
     """One expression, from token to token."""
 
@@ -126,7 +118,7 @@ class _Reading:
 
     def words(self) -> list[str]:
         if not self._tokens:
-            self._refuse("is empty", "give a value")
+            self._refuse("is empty: give a value")
         return [self._written(at, token) for at, token in enumerate(self._tokens)]
 
     def _cut(self) -> Iterator[_Token]:
@@ -142,7 +134,7 @@ class _Reading:
         match token.kind:
             case "text":
                 if "${" in token.text:
-                    self._refuse("'${' in a text", "Spark would put a setting in its place: leave it out")
+                    self._refuse("'${' in a text: Spark would put a setting in its place: leave it out")
                 return token.text
             case "quoted":
                 return self._column(token)
@@ -151,7 +143,7 @@ class _Reading:
             case "number" | "sign":
                 return token.text
             case _:
-                self._refuse(f"{token.text!r} is not understood here", "leave it out")
+                self._refuse(f"{token.text!r} is not understood here: leave it out")
 
     def _word(self, at: int, token: _Token) -> str:
         folded, before, after = token.folded, self._at(at - 1), self._at(at + 1)
@@ -190,22 +182,21 @@ class _Reading:
             at += 1
         width = self._at(at + 1).text
         if not (width.isdecimal() and int(width) <= _WIDEST and self._at(at + 2).text in (",", ")")):
-            self._refuse(f"the width of lpad and rpad must be a number up to {_WIDEST}", f"got {width!r}")
+            self._refuse(f"the width of lpad and rpad must be a number up to {_WIDEST}: got {width!r}")
 
     def _column(self, token: _Token) -> str:
         if token.folded not in self._columns:
-            way = did_you_mean(token.text, self._columns.values())
-            self._refuse(f"{token.text!r} is no column that stands above", way)
+            hint = closest_or_all(token.text, self._columns.values())
+            self._refuse(f"{token.text!r} is no column that stands above{hint}")
         return f"`{self._columns[token.folded]}`"
 
     def _one_of(self, token: _Token, known: Collection[str], kind: str) -> str:
         if token.folded not in known:
-            close = difflib.get_close_matches(token.folded, known, n=1)
-            way = f"did you mean {close[0]!r}?" if close else "docs/pipeline.md lists those that may"
-            self._refuse(f"{kind} {token.text!r} may not be used in a declaration", way)
+            hint = did_you_mean(token.folded, known) or ": docs/pipeline.md lists those that may"
+            self._refuse(f"{kind} {token.text!r} may not be used in a declaration{hint}")
         return token.folded
 
-    def _refuse(self, wrong: str, way: str) -> NoReturn:
+    def _refuse(self, wrong: str) -> NoReturn:
         shown = self._text if len(self._text) <= _SHOWN else f"{self._text[:_SHOWN]}..."
-        msg = f"{self._what}: {shown!r}: {wrong}: {way}"
+        msg = f"{self._what}: {shown!r}: {wrong}"
         raise UsageError(msg)

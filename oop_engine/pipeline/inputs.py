@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,7 +17,10 @@ from oop_engine.core.values.kinds import converts
 from oop_engine.pipeline.declaration import Column, Declaration
 from oop_engine.traces.compressed import CODECS, opened
 from oop_engine.traces.csv_format import CsvFormat
+from oop_engine.traces.folder import LeftOut, files_of
 from oop_engine.traces.formats.csv_rows import CsvRows
+from oop_engine.traces.formats.json_lines import JsonReader
+from oop_engine.traces.formats.partitions import partition_column, partitions
 
 __all__ = ["ARROW_TYPES", "FileLayout", "Input", "find_inputs", "layouts"]
 
@@ -48,16 +52,30 @@ class Input:
 
 @dataclass(frozen=True)
 class FileLayout:
-    """Files with the same columns; ``types``: those of Parquet, by column (text formats: all are text)."""
+    """Files with the same columns; ``types``: those of Parquet, by column (text formats: all are text).
+
+    ``of_folders``: columns whose values are in the names of the folders above the files (``year=2026``).
+    """
 
     names: tuple[str, ...]
     types: tuple[pa.DataType, ...]
     files: tuple[Input, ...]
+    of_folders: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns: those of the files, and those of folders."""
+        return (*self.names, *self.of_folders)
+
+    def type_of(self, name: str) -> pa.DataType:
+        """Return the type of a column as it is read."""
+        return pa.string() if name in self.of_folders else self.types[self.names.index(name)]
 
 
 def find_inputs(paths: Sequence[Path], format: str) -> list[Input]:
     """Return the files given, and those in the folders given, by name; names with '.' or '_' in front are of others.
 
+    Folders called ``name=value`` are read, too.  Files that are left out are logged, once a suffix.
     Raises ``UsageError`` if a path does not exist, is given twice, or a folder has no file of this format.
     """
     found: list[Path] = []
@@ -81,11 +99,8 @@ def find_inputs(paths: Sequence[Path], format: str) -> list[Input]:
 def _in_folder(folder: Path, format: str) -> list[Path]:
     packed = [s + codec for s in _SUFFIXES[format] for codec in CODECS if format != "parquet"]
     suffixes = (*_SUFFIXES[format], *packed)
-    found = sorted(
-        p
-        for p in folder.iterdir()
-        if p.name[0] not in "._" and p.name.lower().endswith(suffixes) and p.is_file()
-    )
+    others = LeftOut(f"files of format {format!r} end in {', '.join(suffixes)}")
+    found = [folder / name for name in files_of(folder, others, lambda name: name.lower().endswith(suffixes))]
     if not found:
         msg = f"{folder}: no {format} file in it: names must end in {', '.join(suffixes)}"
         raise UsageError(msg)
@@ -98,19 +113,27 @@ def layouts(declaration: Declaration, inputs: Iterable[Input]) -> list[FileLayou
     Raises ``TraceError`` if a file has no head that can be read, lacks a declared column, or (Parquet) has one
     of a type whose values cannot become the declared one.
     """
-    together: dict[tuple[tuple[str, ...], tuple[pa.DataType, ...]], list[Input]] = {}
+    together: dict[tuple[Any, ...], list[Input]] = {}
     for file in inputs:
-        names, types = _columns(declaration, file.path)
+        texts = partitions(file.path)
+        names, types = _columns(declaration, file.path, texts)
         for name, column in declaration.columns.items():
-            if name not in names:
-                msg = f"{file.path}: no column {name!r}; there are {', '.join(names)}{did_you_mean(name, names)}"
+            if name in names:
+                _check_type(file.path, name, column, types[names.index(name)])
+            elif name not in texts:
+                there = [*names, *texts]
+                msg = f"{file.path}: no column {name!r}; there are {', '.join(there)}{did_you_mean(name, there)}"
                 raise TraceError(msg)
-            _check_type(file.path, name, column, types[names.index(name)])
-        together.setdefault((names, types), []).append(file)
-    return [FileLayout(names, types, tuple(files)) for (names, types), files in together.items()]
+            elif not column.format:
+                partition_column(file.path, name, texts[name], ARROW_TYPES[column.type])
+        of_folders = tuple(name for name in declaration.columns if name not in names)
+        together.setdefault((names, types, of_folders), []).append(file)
+    return [FileLayout(names, types, tuple(files), more) for (names, types, more), files in together.items()]
 
 
-def _columns(declaration: Declaration, path: Path) -> tuple[tuple[str, ...], tuple[pa.DataType, ...]]:
+def _columns(
+    declaration: Declaration, path: Path, of_folders: Collection[str]
+) -> tuple[tuple[str, ...], tuple[pa.DataType, ...]]:
     if declaration.format == "parquet":
         try:
             fields = pq.read_schema(path)
@@ -119,12 +142,14 @@ def _columns(declaration: Declaration, path: Path) -> tuple[tuple[str, ...], tup
             raise TraceError(msg) from error
         _check_names(f"{path}: its columns must have names", fields.names)
         return tuple(fields.names), tuple(fields.types)
-    names = tuple(declaration.columns)
     if declaration.format == "csv" and declaration.csv.header:
         names = _header(path, declaration.csv)
     elif declaration.csv.names:
         names = tuple(declaration.csv.names)
         _check_names(f"{declaration.path}: [csv] names must be names of columns", names)
+    else:
+        there = JsonReader(path).fields.names if declaration.format == "json" and of_folders else ()
+        names = tuple(name for name in declaration.columns if name in there or name not in of_folders)
     return names, (pa.string(),) * len(names)
 
 

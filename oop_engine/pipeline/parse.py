@@ -7,6 +7,7 @@ guessed, and the row goes to quarantine as it was.  The words for null are those
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -62,11 +63,11 @@ def _typed(rows: DataFrame, declaration: Declaration, layout: FileLayout) -> Dat
 
     typed: list[SparkColumn] = []
     for name, column in declaration.columns.items():
-        kind = layout.types[layout.names.index(name)]
+        kind = layout.type_of(name)
         at = cell_of(layout, name)
         value, bad = _read(F.col(at), rows.schema[at].dataType, kind, column, declaration.csv)
         typed += [value.alias(name), bad.alias(f"{_BAD}{name}")]
-    values = F.struct(*(F.col(cell_of(layout, name)).alias(name) for name in layout.names))
+    values = F.struct(*(F.col(cell_of(layout, name)).alias(name) for name in layout.columns))
     raw = F.coalesce(F.col(MISFIT), F.to_json(values, {"ignoreNullFields": "false"}))
     return rows.select(*typed, raw.alias(RAW), MISFIT, FILE, BLOCK, ROW)
 
@@ -101,8 +102,9 @@ def _value(text: SparkColumn, column: Column, form: CsvFormat) -> SparkColumn:
     """Return a text as its declared type; null where it cannot be read."""
     from pyspark.sql import functions as F
 
-    if column.type in ("timestamp", "date32") and not column.format:
-        text = F.coalesce(*(_iso_date(text, each) for each in form.date_forms), text)
+    if column.type in ("timestamp", "date32") and not column.format and form.date_forms:
+        forms = form.date_forms
+        text = _once(text, lambda one: F.coalesce(*(_iso_date(one, each) for each in forms), one))
     if column.type == "timestamp":
         return _instant(text, column)
     if column.type == "date32":  # Spark reads '2013' as a day, and cuts the time off
@@ -114,6 +116,13 @@ def _value(text: SparkColumn, column: Column, form: CsvFormat) -> SparkColumn:
     if column.type in ("float32", "float64"):
         text = F.when(~text.rlike(_OF_JAVA), text)
     return text.try_cast(SPARK_TYPES[column.type])
+
+
+def _once(value: SparkColumn, then: Callable[[SparkColumn], SparkColumn]) -> SparkColumn:
+    """Return an expression over a value that is computed once: Spark writes out an expression wherever it is used."""
+    from pyspark.sql import functions as F
+
+    return F.get(F.transform(F.array(value), then), 0)
 
 
 def _iso_date(text: SparkColumn, form: str) -> SparkColumn:
@@ -170,14 +179,21 @@ def _in_zone(local: SparkColumn, zone: str) -> SparkColumn:
     """
     from pyspark.sql import functions as F
 
-    def by_offset(days: int) -> SparkColumn:
-        near = F.unix_micros(local) + days * 86_400_000_000
+    def by_offset(of: SparkColumn, days: int) -> SparkColumn:
+        near = F.unix_micros(of) + days * 86_400_000_000
         offset = F.unix_micros(F.from_utc_timestamp(F.timestamp_micros(near), zone)) - near
-        return F.timestamp_micros(F.unix_micros(local) - offset)
+        return F.timestamp_micros(F.unix_micros(of) - offset)
 
-    before, after = by_offset(-1), by_offset(1)
-    first, second = (F.from_utc_timestamp(found, zone) == local for found in (before, after))
-    return F.when(first & (~second | (before == after)), before).when(second & ~first, after)
+    def instant(both: SparkColumn) -> SparkColumn:
+        before, after = both["before"], both["after"]
+        first, second = (F.from_utc_timestamp(found, zone) == both["of"] for found in (before, after))
+        return F.when(first & (~second | (before == after)), before).when(second & ~first, after)
+
+    def offsets(of: SparkColumn) -> SparkColumn:
+        before, after = by_offset(of, -1), by_offset(of, 1)
+        return F.struct(of.alias("of"), before.alias("before"), after.alias("after"))
+
+    return _once(_once(local, offsets), instant)
 
 
 def _recast(

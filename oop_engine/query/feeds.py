@@ -13,7 +13,7 @@ from oop_engine.core.operator import Message
 from oop_engine.core.schema import Schema
 from oop_engine.query.event_time import Disorder
 from oop_engine.runners.feeds.forms import Intake
-from oop_engine.traces.formats.partitions import is_partition, partition_order
+from oop_engine.traces.folder import LeftOut, files_of
 from oop_engine.traces.lengths import length_text
 from oop_engine.traces.profile import Profile, profile
 from oop_engine.traces.trace import Trace, open_trace
@@ -34,30 +34,20 @@ def opened(feed: Any, schema: Schema) -> Any:
 def files_in(path: str | Path) -> list[Path]:
     """Return a file, or the files of a folder or of a pattern (``logs/*.csv``) in the order of their names.
 
-    Folders within one are read if they are partitions (``year=2026``).
+    Folders within one are read if they are partitions (``year=2026``); files left out are logged, once a suffix.
     Raises ``UsageError`` if there are none.
     """
     given = Path(path)
     if "*" in given.name:
         found = sorted(given.parent.glob(given.name))
     elif given.is_dir():
-        names = sorted(map(str, _names(given)), key=partition_order)
-        found = [given / name for name in names]
+        found = [given / name for name in files_of(given, LeftOut())]
     else:
         return [given]
     if not found:
         msg = f"{given}: there is no such file: give the path of a trace, of a folder of them, or a pattern"
         raise UsageError(msg)
     return found
-
-
-def _names(folder: Path) -> Iterator[Path]:
-    """Yield the files of a folder, and of the partitions in it, by their paths there."""
-    for one in folder.iterdir():
-        if one.is_file() and not one.name.startswith((".", "_")):
-            yield Path(one.name)
-        elif one.is_dir() and is_partition(one.name):
-            yield from (one.name / each for each in _names(one))
 
 
 def disorder_of(feed: Any, schema: Schema, per: Sequence[str], name: str) -> Disorder:

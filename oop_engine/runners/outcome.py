@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import UnknownNameError, UsageError
 from oop_engine.core.graphs.html import table_html
 from oop_engine.core.graphs.statistics import LateTuples, Statistics
@@ -20,7 +21,6 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.core.schema import Schema
 from oop_engine.runners.dispatch import Result
-from oop_engine.system.close_names import did_you_mean
 from oop_engine.system.shown import shown
 from oop_engine.traces.table_writing import write_table
 
@@ -37,14 +37,13 @@ class BySink(dict[str, V]):
 
     >>> BySink({"counts": 1})["count"]
     Traceback (most recent call last):
-    oop_engine.core.errors.UnknownNameError: there is no sink 'count'; the sinks are 'counts': did you mean 'counts'?
+    oop_engine.core.errors.UnknownNameError: there is no sink 'count'; the sinks are 'counts'; did you mean counts?
     """
 
     def __missing__(self, name: object) -> NoReturn:
-        hint = did_you_mean(name, self)
         names = ", ".join(map(repr, self)) or "none: results were handed over as they came"
-        msg = f"there is no sink {name!r}; the sinks are {names}"
-        raise UnknownNameError(f"{msg}: {hint}" if hint else msg)
+        msg = f"there is no sink {name!r}; the sinks are {names}{did_you_mean(name, self)}"
+        raise UnknownNameError(msg)
 
 
 class OnlyTable:

@@ -16,11 +16,12 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Container, Iterable, Mapping
-from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from types import FrameType
 from typing import Any
+
+from oop_engine.core.close_names import did_you_mean
 
 __all__ = ["lazy_names"]
 
@@ -87,7 +88,7 @@ def meant(name: str, known: Iterable[str], instead: Mapping[str, str]) -> str:
     """Return the name that was meant, as the end of a message, or nothing.
 
     >>> meant("TumblingWindow", ["Tumbling"], {"hoppingwindow": "Sliding"})
-    ': did you mean Tumbling?'
+    '; did you mean Tumbling?'
     >>> meant("HoppingWindow", ["Tumbling"], {"hoppingwindow": "Sliding"})
     ': write Sliding'
     """
@@ -96,9 +97,7 @@ def meant(name: str, known: Iterable[str], instead: Mapping[str, str]) -> str:
         return f": write {instead[small]}"
     names = {one.lower(): one for one in known}
     stem = small.removesuffix("windows").removesuffix("window").removesuffix("join").removesuffix("aggregate")
-    close = [names[one] for one in (stem, small) if one in names]
-    close += [names[one] for one in get_close_matches(small, names, 1, 0.65)]
-    return f": did you mean {close[0]}?" if close else ""
+    return did_you_mean(next((one for one in (stem, small) if one in names), small), names.values())
 
 
 def listed(source: str) -> dict[str, str]:

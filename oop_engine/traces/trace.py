@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import GraphError, TraceError, UsageError
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
-from oop_engine.system.close_names import did_you_mean
 from oop_engine.system.knobs import knob
 from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.format import Reader, Record, plain
@@ -242,8 +242,8 @@ def _typed(path: Path, reader: Reader, types: Mapping[str, pa.DataType]) -> pa.S
             msg = f"open_trace: types[{name!r}] must be a type of Arrow, such as pa.int64(); got {kind!r}"
             raise UsageError(msg)
         if name not in fields.names:
-            hint = did_you_mean(name, fields.names) or "name one of them"
-            msg = f"{path}: no column {name!r} for types; there are {some(fields.names)}: {hint}"
+            hint = did_you_mean(name, fields.names) or ": name one of them"
+            msg = f"{path}: no column {name!r} for types; there are {some(fields.names)}{hint}"
             raise TraceError(msg)
         if not reader.guessed and fields.field(name).type != kind:
             msg = f"{path}: column {name!r} is {fields.field(name).type}, and types of this format are no guesses; "
@@ -272,8 +272,8 @@ def _schema_of(path: Path, reader: Reader, time: str | None, unit: str | None, a
         msg = f"{path}: has no rows, so no columns: give a schema of those wanted"
         raise TraceError(msg)
     if time not in reader.fields.names:
-        hint = did_you_mean(time, reader.fields.names) or "name one of them"
-        msg = f"{path}: no column {time!r}; there are {names}: {hint}"
+        hint = did_you_mean(time, reader.fields.names) or ": name one of them"
+        msg = f"{path}: no column {time!r}; there are {names}{hint}"
         raise TraceError(msg)
     fields = pa.schema([f for f in plain(reader.fields) if f.name != arrival or f.name == time])
     marked = reader.marks.unit if pa.types.is_integer(fields.field(time).type) else ""

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import TraceError
 from oop_engine.core.groups.in_python import values_of
 from oop_engine.core.page import Page
@@ -22,7 +23,6 @@ from oop_engine.core.schema import Schema
 from oop_engine.core.units import TIME_UNITS
 from oop_engine.core.values.arrays import converted
 from oop_engine.core.values.kinds import converts, reads_texts, way_out
-from oop_engine.system.close_names import did_you_mean
 from oop_engine.traces.format import LINE, LINE_NUMBER, REFUSED, Reader, readable
 from oop_engine.traces.punctuation_records import fit_punctuation
 
@@ -126,14 +126,9 @@ def check_texts(path: Path, columns: pa.Schema) -> None:
             raise TraceError(msg)
 
 
-def _hint(name: str, names: list[str]) -> str:
-    return did_you_mean(name, names) or "name one of them"
-
-
 def _lacks(path: Path, name: str, found: pa.Schema) -> TraceError:
-    return TraceError(
-        f"{path}: no column {name!r}; there are {some(found.names)}: {_hint(name, found.names)}"
-    )
+    hint = did_you_mean(name, found.names) or ": name one of them"
+    return TraceError(f"{path}: no column {name!r}; there are {some(found.names)}{hint}")
 
 
 def _check_unit(path: Path, reader: Reader, schema: Schema, arrival: str | None) -> None:

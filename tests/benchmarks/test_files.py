@@ -59,10 +59,10 @@ def test_a_run_writes_its_figures(tmp_path):
 @pytest.mark.parametrize(
     ("program", "asked", "words"),
     [
-        (main, ["parket-q5"], "unknown workload 'parket-q5': did you mean 'parquet-q5'?"),
+        (main, ["parket-q5"], "unknown workload 'parket-q5'; did you mean parquet-q5?"),
         (main, ["csv-q5", "--contenders", "Duck"], "unknown contender 'Duck'"),
         (suite.main, ["W3", "W66"], "unknown workload 'W66': use one of W1, W2"),
-        (suite.main, ["--contenders", "polar"], "unknown contender 'polar': did you mean 'Polars'?"),
+        (suite.main, ["--contenders", "polar"], "unknown contender 'polar'; did you mean Polars?"),
     ],
 )
 def test_names_are_checked_before_anything_is_measured(program, asked, words, capsys, tmp_path):

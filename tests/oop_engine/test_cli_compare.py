@@ -85,9 +85,9 @@ def test_late_rows_come_first_in_the_headline(folder: Path) -> None:
     [
         ((), "give a trace for each source of the graph"),
         (("lgo=log.csv", "--time", "ts"), "write log=TRACE"),
-        (("log.csv", "--time", "tss"), "no column 'tss'; there are ts, host: did you mean 'ts'?"),
+        (("log.csv", "--time", "tss"), "no column 'tss'; there are ts, host; did you mean ts?"),
         (("log.csv",), "which column makes progress? Give --time COL, one of ts, host"),
-        (("log.csv", "--time", "ts", "--sink", "count"), "has no sink 'count'; did you mean 'counts'?"),
+        (("log.csv", "--time", "ts", "--sink", "count"), "has no sink 'count'; did you mean counts?"),
         (("log.csv", "--time", "ts", "--set", "a=1"), "a graph has no parameters"),
         (("log.csv", "--time", "ts", "--report", "./log.csv"), "is read by the graph"),
     ],

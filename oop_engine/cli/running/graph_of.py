@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from oop_engine.core.close_names import renamed
 from oop_engine.core.errors import EngineError, UsageError
 from oop_engine.system.addresses import printable
-from oop_engine.system.close_names import did_you_mean
 
 if TYPE_CHECKING:
     from oop_engine.core.graphs.graph import Graph
@@ -52,9 +52,8 @@ def named_nodes(option: str, given: tuple[str, ...], names: list[str]) -> dict[s
             raise UsageError(msg)
         found[name] = rest
     if names and {*names} != {*found}:
-        wrong = [(name, did_you_mean(name, {*names} - {*found})) for name in found if name not in names]
-        hint = next((f": {name!r}: {way}" for name, way in wrong if way), "")
-        msg = f"{option}: the graph has {', '.join(names)}; got {', '.join(found) or 'none'}{hint}"
+        got = f"{', '.join(found) or 'none'}{renamed(found, names)}"
+        msg = f"{option}: the graph has {', '.join(names)}; got {got}"
         raise UsageError(msg)
     return found
 

@@ -15,7 +15,7 @@ from zlib import crc32
 import pyarrow as pa
 
 from oop_engine.connectors.source import BEGIN_AGAIN, LiveSource, Position
-from oop_engine.core.errors import TraceError, UsageError
+from oop_engine.core.errors import TraceError
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
@@ -23,8 +23,9 @@ from oop_engine.core.values.column import column
 from oop_engine.system.on_thread import on_thread
 from oop_engine.traces.compressed import is_compressed
 from oop_engine.traces.csv_format import CsvFormat
+from oop_engine.traces.folder import LeftOut, is_hidden, is_trace, names_in
 from oop_engine.traces.format_registry import format_of
-from oop_engine.traces.formats.partitions import is_partition, partition_order
+from oop_engine.traces.formats.partitions import partition_order
 from oop_engine.traces.trace import Trace, open_trace
 
 __all__ = ["GrowingFolder"]
@@ -65,7 +66,7 @@ class GrowingFolder(LiveSource):
         self._folder, self._schema = Path(folder), schema
         self.reads = self._folder
         self._every_s, self._follow, self.csv = every_s, follow, csv
-        self._left_out = set[str]()
+        self._left_out = LeftOut()
         self._in_files = _without(schema, "_file")
 
     async def read(self, position: Position) -> AsyncIterator[tuple[Any, Position]]:
@@ -73,7 +74,7 @@ class GrowingFolder(LiveSource):
         last, done, *more = position or ["", 0]
         whole = more[:1]
         self._check_same(last, done, more)
-        known = {name for name in self._listed() if _is_before(name, last) and _is_trace(name)}
+        known = {name for name in self._listed() if _is_before(name, last) and is_trace(name)}
         if whole == [False] and not (self._folder / last).is_file():  # earlier versions did not write it
             msg = (
                 f"{self._folder / last}: was read to message {done:,} and is gone: restore it; {BEGIN_AGAIN}"
@@ -101,7 +102,7 @@ class GrowingFolder(LiveSource):
 
     async def latest(self) -> Position:
         """Return the position behind the last file that is there."""
-        names = [name for name in self._listed() if not _is_hidden(name) and _is_trace(name)]
+        names = [name for name in self._listed() if not is_hidden(name) and is_trace(name)]
         last = max(names, default="", key=partition_order)
         return [last, 0, True, *_start(self._folder / last)] if last else None
 
@@ -133,26 +134,17 @@ class GrowingFolder(LiveSource):
         found = []
         for name in sorted(listed - known, key=partition_order):
             path = self._folder / name
-            if _is_hidden(name):
+            if is_hidden(name):
                 known.add(name)
-            elif path.is_dir():
+            elif path.is_dir() or not is_trace(name):
                 known.add(name)
-                self._leave_out("/", f"{path}: is a folder within the folder: its files are not read")
-            elif not _is_trace(name):
-                known.add(name)
-                suffix = "".join(path.suffixes[-2:]).lower()
-                self._leave_out(suffix, f"{path}: is left out, as others of this suffix: {_why_none(name)}")
+                self._left_out.tell(path)
             elif path.is_file():
                 if _is_before(name, last):
                     msg = f"{path}: came after {last!r} was read: give new files names that come later"
                     raise TraceError(msg)
                 found.append(name)
         return found
-
-    def _leave_out(self, kind: str, line: str) -> None:
-        if kind not in self._left_out:
-            _LOG.warning("%s", line)
-        self._left_out.add(kind)
 
     async def _messages(self, name: str) -> AsyncGenerator[tuple[Message, bool], None]:
         """Yield the messages of a file, each with whether it is the last; a compressed file is unpacked on a thread."""
@@ -198,7 +190,7 @@ class GrowingFolder(LiveSource):
 
     def _listed(self) -> set[str]:
         """Return the names in the folder, and in the partitions in it."""
-        return set(_names_in(str(self._folder)))
+        return set(names_in(self._folder))
 
 
 def _without(schema: Schema, name: str) -> Schema:
@@ -206,22 +198,6 @@ def _without(schema: Schema, name: str) -> Schema:
     if name not in schema.names or name == schema.progressing:
         return schema
     return schema.select([each for each in schema.names if each != name])
-
-
-def _names_in(folder: str, above: str = "") -> Iterator[str]:
-    try:
-        names = os.listdir(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    for name in names:
-        if is_partition(name) and not _is_trace(name):
-            yield from _names_in(f"{folder}/{name}", f"{above}{name}/")
-        else:
-            yield above + name
-
-
-def _is_hidden(name: str) -> bool:
-    return name.rpartition("/")[2].startswith((".", "_"))
 
 
 def _is_before(name: str, last: str) -> bool:
@@ -234,19 +210,6 @@ def _start(path: Path) -> list[int]:
         first, size = file.read(_KNOWN), os.fstat(file.fileno()).st_size
         file.seek(max(size - _KNOWN, 0))
         return [size, crc32(file.read(_KNOWN), crc32(first))]
-
-
-def _is_trace(name: str) -> bool:
-    return not _why_none(name)
-
-
-def _why_none(name: str) -> str:
-    """Return why a file is no trace by its name; "" if it is one."""
-    try:
-        format_of(name)
-    except UsageError as error:
-        return str(error).removeprefix(f"{name}: ")
-    return ""
 
 
 def _record(rows: pa.RecordBatch) -> tuple[Any, int]:

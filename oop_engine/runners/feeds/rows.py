@@ -17,9 +17,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.schema import Schema
 from oop_engine.runners.feeds.still import still
-from oop_engine.system.close_names import did_you_mean
 
 __all__ = ["BadRowError", "RowReader", "by_name", "is_row"]
 
@@ -135,7 +135,7 @@ def _misspelt(lacks: list[str], others: list[object]) -> str:
     """Return the reason to refuse a row without some columns and with other names."""
     for other in others:
         if hint := did_you_mean(other, lacks):
-            return f"there is no column {other!r}: {hint}"
+            return f"there is no column {other!r}{hint}"
     return f"there is no column {others[0]!r}, and the row has no {lacks[0]!r}: give None where there is no value"
 
 

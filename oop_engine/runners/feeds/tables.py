@@ -8,13 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import ContractError
 from oop_engine.core.groups.in_python import values_of
 from oop_engine.core.page import PAGE_ROWS
 from oop_engine.core.schema import Schema
 from oop_engine.core.values.array_likes import objects
 from oop_engine.core.values.frames import columns_of, part
-from oop_engine.system.close_names import did_you_mean
 
 __all__ = ["columns_in", "fields_of_array", "is_column", "part", "value_at"]
 
@@ -73,9 +73,9 @@ def _length(columns: Columns, schema: Schema, place: str) -> int:
         return 0
     for name in schema.names:
         if name not in columns:
-            hint = did_you_mean(name, columns)
-            msg = f"{place}: there must be a column {name!r}; got {', '.join(map(str, columns))}"
-            raise ContractError(f"{msg}: {hint}" if hint else msg)
+            got = f"{', '.join(map(str, columns))}{did_you_mean(name, columns)}"
+            msg = f"{place}: there must be a column {name!r}; got {got}"
+            raise ContractError(msg)
         if not is_column(columns[name]):
             got = f"{columns[name]!r:.80} ({type(columns[name]).__name__})"
             msg = f"{place}: column {name!r} must be a list or an array, one value a row; got {got}"

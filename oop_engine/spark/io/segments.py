@@ -8,7 +8,7 @@ never change; more may come until the source has ended.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -17,7 +17,7 @@ from oop_engine.core.operator import Message
 from oop_engine.core.schema import Schema
 from oop_engine.spark.state.ledger import Ledger
 from oop_engine.system.knobs import knob
-from oop_engine.traces.format_registry import suffixes
+from oop_engine.traces.folder import LeftOut, files_of
 from oop_engine.traces.trace import Trace, open_trace
 
 __all__ = ["SEGMENT_ROWS", "Files", "Segments"]
@@ -62,7 +62,8 @@ class Files:
     """A trace in a file, or in the files of a folder in the order of their names: a segment each.
 
     A file has ended; a folder has when there is a file ``_SUCCESS`` in it, or if ``complete``.
-    Names that start with ``.`` or ``_`` are of others.  Columns are those of ``schema``, ``arrival`` as in
+    Names that start with ``.`` or ``_`` are of others; other files left out are logged, once a suffix.  Folders
+    called ``name=value`` are read, and are columns.  Columns are those of ``schema``, ``arrival`` as in
     ``open_trace``.  Raises ``TraceError`` if there is no such file, or none that is a trace.
 
     ``known``: a file in which the names are written down as they are found, each with its bytes ("": none is).
@@ -75,6 +76,7 @@ class Files:
     arrival: str | None = None
     complete: bool = False
     known: str = ""
+    _left_out: LeftOut = field(default_factory=LeftOut, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.known:
@@ -90,8 +92,7 @@ class Files:
         given = Path(self.path)
         if given.is_file():
             return [given]
-        endings = {f".{suffix}" for suffix in suffixes()}
-        return sorted(p for p in given.iterdir() if p.name[0] not in "._" and p.suffix.lower() in endings)
+        return [given / name for name in files_of(given, self._left_out)]
 
     def look(self) -> None:
         """Write down the names of new files, and that no more can come.
@@ -101,13 +102,13 @@ class Files:
         ended = self._has_ended()  # first: a file that comes before the mark is there when files are listed
         known = self._lines()
         names = {line[0] for line in known if line is not None}
-        new = [path for path in self.paths() if path.name not in names]
+        new = [path for path in self.paths() if self._name(path) not in names]
         if known and known[-1] is None:
             if new:
                 msg = f"{new[0]}: it came after the source had ended: start with an empty checkpoint"
                 raise TraceError(msg)
             return
-        lines = [[path.name, path.stat().st_size] for path in new] + [None] * ended
+        lines = [[self._name(path), path.stat().st_size] for path in new] + [None] * ended
         if lines:
             Ledger(Path(self.known)).append(*lines)
 
@@ -144,6 +145,9 @@ class Files:
     def _place(self, name: str) -> Path:
         given = Path(self.path)
         return given if given.is_file() else given / name
+
+    def _name(self, path: Path) -> str:
+        return path.name if path == Path(self.path) else path.relative_to(self.path).as_posix()
 
     def _lines(self) -> list[Any]:
         """Return the name and the bytes of each known file; None behind them: no more can come."""

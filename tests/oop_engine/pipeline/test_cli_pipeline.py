@@ -57,7 +57,7 @@ def events(tmp_path: Path) -> Path:
     ("name", "text", "args", "words"),
     [
         ("events.toml", "[columns", (), "is no TOML"),
-        ("events.toml", SAID.replace("int64", "int46"), (), "unknown type 'int46'; did you mean 'int64'?"),
+        ("events.toml", SAID.replace("int64", "int46"), (), "unknown type 'int46'; did you mean int64?"),
         ("events.csv", "tz\n5\n", (), "no column 'ts'; there are tz"),
         ("events.csv", "", (), "its first line must be names of columns"),
         ("graph.py", "", (), "must define def graph"),

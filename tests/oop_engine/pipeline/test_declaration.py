@@ -109,7 +109,7 @@ def test_those_that_come_along_are_right(name: str) -> None:
     ("old", "new", "words"),
     [
         ('ts = "int64"', "ts = ", "is no TOML"),
-        ('ts = "int64"', 'ts = "int46"', "'ts': unknown type 'int46'; did you mean 'int64'?"),
+        ('ts = "int64"', 'ts = "int46"', "'ts': unknown type 'int46'; did you mean int64?"),
         ('ts = "int64"', "ts = 64", "'ts' must be a type or"),
         (
             'ts = "int64"',
@@ -123,12 +123,12 @@ def test_those_that_come_along_are_right(name: str) -> None:
         (
             "Europe/Berlin",
             "Europe/Berlni",
-            "unknown time zone 'Europe/Berlni'; did you mean 'Europe/Berlin'?",
+            "unknown time zone 'Europe/Berlni'; did you mean Europe/Berlin?",
         ),
-        ('time = "ts"', 'time = "tz"', "[stream] time: no column 'tz'; there are: ts, at, link, double"),
+        ('time = "ts"', 'time = "tz"', "[stream] time: no column 'tz'; there are ts, at, link, double"),
         ('time = "ts"', "", "must name the time"),
         ('unit = "ms"', "", "needs a unit"),
-        ('arrival = "ts"', 'arival = "ts"', "[stream] has no 'arival'; did you mean 'arrival'?"),
+        ('arrival = "ts"', 'arival = "ts"', "[stream] has no 'arival'; did you mean arrival?"),
         ('source = "link"', "source = 3", "[stream] source must be names of columns; got 3"),
         ('by = ["link"]', 'by = ["link"]\nkeep = ["ts"]', "by: 'link' must be kept"),
         ("double =", "ts =", "'ts' is a column of the files already"),
@@ -145,7 +145,7 @@ def test_those_that_come_along_are_right(name: str) -> None:
         ("[columns]", '[csv]\ndates = "%d.%m.%y"\n[columns]', "[csv] dates must have years of four digits"),
         ("[columns]", '[csv]\nheader = false\nnames = ["ts"]\n[columns]', "names must have all columns"),
         ("[columns]", "[csv]\nnulls = 3\n[columns]", "[csv] nulls must be a text or texts; got 3"),
-        ("[columns]", '[csv]\nquota = "|"\n[columns]', "[csv] has no 'quota'; did you mean 'quote'?"),
+        ("[columns]", '[csv]\nquota = "|"\n[columns]', "[csv] has no 'quota'; did you mean quote?"),
         (
             "[columns]",
             'format = "json"\n[csv]\nquote = "|"\n[columns]',

@@ -8,7 +8,7 @@ import random
 import zipfile
 from collections import Counter
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,11 +18,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from oop_engine import Page, Schema, open_trace, write_trace
 from oop_engine.core.errors import TraceError, UsageError
 from oop_engine.core.units import dated
 from oop_engine.pipeline.declaration import load_declaration
 from oop_engine.pipeline.job import Wanted, run_pipeline
 from oop_engine.pipeline.segmenting import open_segments
+from oop_engine.query.feeds import files_in
 from oop_engine.scenarios.nyc_flights import SCENARIO
 from oop_engine.spark.run import BatchDone
 from oop_engine.traces import profile
@@ -330,6 +332,52 @@ def _moments(spark: SparkSession, folder: Path, name: str, unit: str) -> list[tu
         table[name].cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_pylist() for name in ("utc", "local")
     ]
     return list(zip(*millis, table["day"].cast(pa.int32()).to_pylist(), strict=True))
+
+
+def _plainly(table: pa.Table, schema: Schema) -> list[dict[str, Any]]:
+    return table.select(schema.names).to_pylist()
+
+
+PARTITIONED = """
+format = "{format}"
+[columns]
+ts = "int64"
+v = {{ type = "string" }}
+day = {{ type = "date32" }}
+host = {{ type = "string" }}
+{more}[stream]
+time = "ts"
+unit = "s"
+source = "v"
+keep = ["v", "day", "host"]
+"""
+
+
+@pytest.mark.parametrize("format", ["csv", "json", "parquet"])
+def test_columns_of_folders_are_those_of_a_trace(spark: SparkSession, tmp_path: Path, format: str) -> None:
+    suffix = {"json": "jsonl"}.get(format, format)
+    kinds = {"ts": pa.int64(), "v": pa.string(), "day": pa.date32(), "host": pa.string()}
+    whole = Schema(kinds, "ts", "s")
+    for at, host in enumerate(("a%2Fb", "__HIVE_DEFAULT_PARTITION__", "c")):
+        names = ["ts", "v", "host"] if host == "c" else ["ts", "v"]  # the column of a file goes before
+        schema = Schema(pa.schema([whole.fields.field(name) for name in names]), "ts", "s")
+        path = tmp_path / "in" / f"day=2026-03-0{at + 1}" / f"host={host}" / f"part.{suffix}"
+        path.parent.mkdir(parents=True)
+        cells = {"ts": [2 * at, 2 * at + 1], "v": ["x", "y"], "host": ["of", "file"]}
+        write_trace(path, schema, [Page.of(schema, {name: cells[name] for name in names})])
+    text = PARTITIONED.format(format=format, more='[csv]\ndelimiter = ","\n' if format == "csv" else "")
+    pipeline(spark, tmp_path, text, tmp_path / "in", until="order")
+    files = sorted((tmp_path / "out" / "traces").rglob("*.parquet"))
+    found = [tuple(row.values()) for path in files for row in _plainly(pq.ParquetFile(path).read(), whole)]
+    pages = [page for path in files_in(tmp_path / "in") for page in open_trace(path, whole).pages()]
+    right = [tuple(row.values()) for page in pages for row in _plainly(pa.table(page.batch), whole)]
+    assert sorted(found, key=str) == sorted(right, key=str)
+    first, second, third = (date(2026, 3, day) for day in (1, 2, 3))
+    wanted = {(first, "a/b"), (second, None), (third, "of"), (third, "file")}
+    assert {row[2:] for row in found} == wanted
+    (tmp_path / "in" / "day=2026-03-01").rename(tmp_path / "in" / "day=first")
+    with pytest.raises(TraceError, match=r"'day' of the folder day=first must be date32.*; got 'first'"):
+        pipeline(spark, tmp_path, text, tmp_path / "in", until="order")
 
 
 def test_an_expression_that_spark_refuses_is_one_line(spark: SparkSession, tmp_path: Path) -> None:

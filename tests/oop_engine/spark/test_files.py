@@ -72,3 +72,22 @@ def test_names_that_cannot_be_read_are_an_error(tmp_path: Path, damaged: str) ->
     (tmp_path / "known").write_text(f"{damaged}\n")
     with pytest.raises(SnapshotError, match=r"known is damaged.*: restore the file, or start with"):
         remembering(tmp_path / "web", tmp_path / "known")
+
+
+def test_partitions_and_compressed_files_are_segments_and_others_are_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    schema = Schema({"ts": pa.int64(), "month": pa.int8()}, "ts", "s")
+    for month, name in ((10, "a.csv"), (9, "b.csv.gz"), (9, "a.jsonl.zst")):
+        path = tmp_path / "web" / f"month={month}" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_trace(path, SCHEMA, [Page.of(SCHEMA, {"ts": [month]})])
+    (tmp_path / "web" / "more").mkdir()
+    (tmp_path / "web" / "notes.doc").write_text("")
+    driver = Files(str(tmp_path / "web"), schema, known=str(tmp_path / "known"))
+    driver.look()
+    assert driver.count() == 3
+    rows = [row for i in range(3) for page in driver.read(i).pages() for row in page.to_pylist()]
+    assert rows == [{"ts": month, "month": month} for month in (9, 9, 10)]
+    assert "more: is a folder within the folder" in caplog.text
+    assert "notes.doc: is left out, as others of this suffix" in caplog.text

@@ -112,7 +112,7 @@ def test_punctuation_is_held_against_the_tuples() -> None:
         (
             lambda d: d.feed("east", [{"ts": 1, "K": 5}]),
             ContractError,
-            "no column 'K': did you mean 'k'",
+            "no column 'K'; did you mean k",
         ),
         (lambda d: d.rows("in"), UsageError, "has no sink 'in'; there are late, out"),
         (lambda d: d.counts("nobody"), UsageError, "has no operator 'nobody'; there are east-edge"),
