@@ -59,28 +59,41 @@ def why(folder: str, as_json: bool) -> None:
 @click.command("dead-letters")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 @click.option("--source", metavar="NAME", help="Only the letters of this source.")
+@click.option("--sink", metavar="NAME", help="Only the letters of this sink: rows that its server refused.")
 @click.option("--show", is_flag=True, help="Print those not fed again as JSON lines, to be mended.")
 @click.option("--retry", is_flag=True, help="Feed them again: as they came, or as they are in --mended.")
 @click.option("--mended", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE",
               help="Lines of --show, with records that were mended.")  # fmt: skip
 @json_option
 def dead_letters(
-    folder: Path, source: str | None, show: bool, retry: bool, mended: Path | None, as_json: bool
+    folder: Path,
+    source: str | None,
+    sink: str | None,
+    show: bool,
+    retry: bool,
+    mended: Path | None,
+    as_json: bool,
 ) -> None:
     """List the dead letters in DIR, show them, or feed them again.
 
     DIR is the folder that `run --dead-letters jsonl:DIR` has written. A service with these dead letters takes those
     that are fed again within a second, or at its next start: each of them once, whenever this command or the service
-    is killed. Records whose windows are closed are late then.
+    is killed. Records whose windows are closed are late then. A row of a sink goes to that sink alone.
 
     \b
       oop-engine dead-letters dead
       oop-engine dead-letters dead --source log --show > mended.jsonl
       oop-engine dead-letters dead --source log --retry --mended mended.jsonl
+      oop-engine dead-letters dead --sink per-minute --retry
     """
-    from oop_engine.service.letters.letter_folder import LetterFolder
+    from oop_engine.service.letters.letter_folder import LetterFolder, letters_of_sink
 
     found = LetterFolder(folder)
+    if sink is not None:
+        if source is not None:
+            msg = "dead-letters: takes --source or --sink, not both"
+            raise UsageError(msg)
+        source = letters_of_sink(sink)
     if mended is not None and not retry:
         msg = "dead-letters: --mended is for --retry"
         raise UsageError(msg)

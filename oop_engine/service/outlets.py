@@ -19,6 +19,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 from oop_engine.runners.dispatch import Result
 from oop_engine.service.dead_letters import DEAD_LETTERS, DeadLetters
+from oop_engine.service.letters.sink_rows import pages_of_letter
 
 __all__ = ["DEAD", "Outlets"]
 
@@ -84,6 +85,15 @@ class Outlets:
         """Write a result; punctuation goes no further."""
         if isinstance(result.message, Page):
             await self._sinks[result.sink].write(self.epoch, result.message)
+
+    async def retry(self, sink: str, record: str, letter: str) -> None:
+        """Write a row that a server has refused once more, from JSON; one that cannot be read is refused."""
+
+        def refuse(reason: str, _: Any, rows: int) -> None:
+            self.refused.of(sink, "sink")(reason, record, rows, place={"letter": letter}, coding="json")
+
+        for page in pages_of_letter(record, self._schemas[sink], _words(sink), refuse):
+            await self._sinks[sink].write(self.epoch, page)
 
     async def bury(self, letters: Page | None) -> None:
         """Write dead letters, if there are any and a sink for them."""

@@ -93,7 +93,7 @@ class Service:
         self.inlets = inlets_of(self.plan, sources, self.dead, self.local, self._took)
         self._start_from = start_from or {}
         check_start(self._start_from, self.inlets)
-        self.retries = retries_of(dead_letters, self.inlets, self.gate)
+        self.retries = retries_of(dead_letters, self.inlets, self.outlets, self.gate)
         self._finished, self._wanted = asyncio.Event(), asyncio.Event()
         self.epochs, self._left, self.kept = 0, False, deque[Kept](maxlen=_KEPT)
 

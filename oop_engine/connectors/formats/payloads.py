@@ -8,7 +8,8 @@ arrow      an Arrow IPC stream a page
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgpack
@@ -24,7 +25,7 @@ from oop_engine.core.values.rfc3339 import for_texts, rfc3339
 from oop_engine.traces.format import Marks, is_textual, plain, require_textual
 from oop_engine.traces.formats.json_lines import JsonWriter
 
-__all__ = ["PAYLOADS", "check_payloads", "payloads_of"]
+__all__ = ["PAYLOADS", "check_payloads", "payloads_of", "row_as_json"]
 
 _TEXTS = ("jsonl", "csv")
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
@@ -34,6 +35,18 @@ def payloads_of(page: Page, format: str) -> list[bytes]:
     """Return the rows of a page as messages.  O(rows)."""
     fields = plain(page.schema.fields)
     return PAYLOADS[format](page.batch.cast(fields) if fields != page.batch.schema else page.batch)
+
+
+def row_as_json(pages: Sequence[Page], number: int) -> str:
+    """Return a row of some pages as JSON, as a source reads it; bytes, which JSON has not, as Python writes them."""
+    for page in pages:
+        if number < len(page):
+            break
+        number -= len(page)
+    row = page.slice(number, number + 1)
+    if any(map(_has_bytes, page.schema.fields.types)):
+        return json.dumps(row.to_pylist()[0], default=str)
+    return payloads_of(row, "jsonl")[0].decode()
 
 
 def _json(rows: pa.RecordBatch) -> list[bytes]:

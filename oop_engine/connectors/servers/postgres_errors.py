@@ -9,6 +9,7 @@ Source: the PostgreSQL documentation, appendix "PostgreSQL Error Codes".
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from oop_engine.connectors.library import library
@@ -17,7 +18,7 @@ from oop_engine.connectors.servers.reasons import why_not
 from oop_engine.core.errors import SetupError
 from oop_engine.system.addresses import Address
 
-__all__ = ["failure_of_postgres", "first_line", "is_of_a_row", "postgres_address"]
+__all__ = ["failure_of_postgres", "first_line", "is_of_a_row", "postgres_address", "reason_of_row"]
 
 _NO_ROOM = ("53300", "57P03")
 """No connection left; the server starts up, shuts down or recovers."""
@@ -31,6 +32,7 @@ _WORDS_OF_REFUSALS = (
     "FATAL", "pg_hba.conf", "does not support SSL", "certificate", "invalid response to SSL", "no password supplied",
     "expected authentication request", "authentication method", "channel binding", "invalid connection option",
 )  # fmt: skip
+_COLUMN = re.compile(r" column ([^:]+)")
 _RIGHTS = (
     "password",
     "authentication",
@@ -84,6 +86,12 @@ def first_line(error: Exception) -> str:
     primary = getattr(getattr(error, "diag", None), "message_primary", None)
     text = str(primary or error).strip()
     return text if "attempts failed" in text else text.split("\nLINE ")[0]
+
+
+def reason_of_row(error: Any) -> str:
+    """Return why a row is refused, with the column that the server names."""
+    column = _COLUMN.search(getattr(error.diag, "context", None) or "")
+    return first_line(error) + (f" (column {column[1]})" if column else "")
 
 
 def _refuses(error: Any, words: str) -> bool:

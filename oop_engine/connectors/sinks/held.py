@@ -7,10 +7,11 @@ from base64 import b64decode, b64encode
 from collections.abc import Collection, Sequence
 from typing import Any, TypeAlias
 
-from oop_engine.connectors.formats.payloads import check_payloads, payloads_of
+from oop_engine.connectors.formats.payloads import check_payloads, payloads_of, row_as_json
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.registry.declared_format import DeclaredFormat, PayloadsOf
 from oop_engine.connectors.sink import LiveSink, Prepared
+from oop_engine.connectors.sinks.fitting import RefusedInARow
 from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import SetupError
 from oop_engine.core.groups.in_python import values_of
@@ -40,6 +41,7 @@ class HeldSink(LiveSink, ABC):
         self._payloads_of: PayloadsOf | None = None
         self._messages: dict[int, list[Keyed]] = {}
         self._run, self._repeated = "", set[int]()
+        self._in_a_row = RefusedInARow()
 
     async def open(self, schema: Schema, run: str, prepared: Collection[Prepared]) -> None:
         """Check the format and the key, and connect."""
@@ -56,24 +58,49 @@ class HeldSink(LiveSink, ABC):
             self._payloads_of = await self._format.writer(schema.fields, self.topic, self.place)
 
     async def write(self, epoch: int, page: Page) -> None:
-        """Keep the messages of a page."""
-        payloads = self._made(page)
-        if self.most_bytes is not None and (longest := max(map(len, payloads), default=0)) > self.most_bytes:
-            msg = (
-                f"{self.place}: a message has {longest:,} bytes, and the server takes {self.most_bytes:,}: raise its "
-                "limit, or leave such rows out of the graph"
-            )
-            raise SetupError(msg)
-        keys: Sequence[Any] = [None] * len(payloads)
+        """Keep the messages of a page; a row that is larger than the server takes is a dead letter."""
+        keys: Sequence[Any] = [None] * len(page)
         if self._key is not None:
             keys = values_of(page.column(self._key))
-        found = [(None if key is None else str(key), each) for key, each in zip(keys, payloads, strict=True)]
+        found = [
+            (None if key is None else str(key), payload)
+            for key, payload in zip(keys, self._fitting(page), strict=False)
+            if payload is not None
+        ]
         self._messages.setdefault(epoch, []).extend(found)
 
     def _made(self, page: Page) -> list[bytes]:
         if self._payloads_of is not None:
             return self._payloads_of(page.batch)
         return payloads_of(page, str(self._format))
+
+    def _fitting(self, page: Page) -> list[bytes | None]:
+        """Return the messages of a page; None for a row that is above the server's limit, which is a dead letter.
+
+        A page that is one message (``arrow``) is halved until its messages fit.
+        """
+        payloads, most = self._made(page), self.most_bytes
+        if most is None or max(map(len, payloads), default=0) <= most:
+            self._in_a_row.end_epoch([], len(payloads))
+            return list(payloads)
+        if len(payloads) < len(page):
+            half = len(page) // 2
+            return self._fitting(page.slice(0, half)) + self._fitting(page.slice(half, len(page)))
+        large = {number: len(each) for number, each in enumerate(payloads) if len(each) > most}
+        errors = {number: self._too_large(size) for number, size in large.items()}
+        if self.refused is None:
+            raise next(iter(errors.values()))
+        self._in_a_row.end_epoch([*errors.values()], len(payloads) - len(large))
+        for number, error in errors.items():
+            self.refused(str(error), row_as_json([page], number), 1, coding="json")
+        return [None if number in large else each for number, each in enumerate(payloads)]
+
+    def _too_large(self, size: int) -> SetupError:
+        msg = (
+            f"{self.place}: a message has {size:,} bytes, and the server takes {self.most_bytes:,}: raise its "
+            "limit, or leave such rows out of the graph"
+        )
+        return SetupError(msg)
 
     async def prepare(self, epoch: int) -> Prepared:
         """Hand the messages to the checkpoint."""

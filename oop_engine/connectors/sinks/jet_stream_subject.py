@@ -24,8 +24,6 @@ __all__ = ["JetStreamSubject"]
 T = TypeVar("T")
 _AT_ONCE = knob(__name__, "_AT_ONCE", 256)
 _ID = "Nats-Msg-Id"
-_HEAD = 512
-"""Bytes of a message besides its payload: the server counts headers, too."""
 _FOR_GOOD = (10_039, 10_076, 10_077)
 """Codes of JetStream under 503 that do not pass: it is not enabled; the stream is full."""
 
@@ -87,9 +85,12 @@ class JetStreamSubject(HeldSink):
             "disconnected_cb": gone,
         }
         self._client = await nats.connect(self._server, **{**options, **self._options})
-        self.most_bytes = self._client.max_payload - _HEAD
         self._jetstream = self._client.jetstream(timeout=link.ANSWER_S)
         self._stream = await self._jetstream.find_stream_name_by_subject(self._subject)
+        longest = (await self._jetstream.stream_info(self._stream)).config.max_msg_size or -1
+        server = self._client.max_payload
+        head = len(f"NATS/1.0\r\n{_ID}: {self._run}-{10**12}-{10**9}\r\n\r\n")  # which counts, too
+        self.most_bytes = (server if longest < 0 else min(server, longest)) - head
 
     async def _asked(self, work: Callable[[], Awaitable[T]]) -> T:
         """Return an answer of the server, on a new connection if the last one broke."""

@@ -18,6 +18,10 @@ from oop_engine.system.on_thread import on_thread
 __all__ = ["KafkaTopic"]
 
 _SEVERE = 2  # the level of the lines that librdkafka writes itself
+_MOST_BYTES = 1_000_000
+"""The limit of librdkafka, which brokers have, too, unless ``message.max.bytes`` is another one."""
+_HEAD = 512
+"""Bytes of a batch besides the key and the payload of its only message."""
 
 
 class KafkaTopic(HeldSink):
@@ -87,6 +91,7 @@ class KafkaTopic(HeldSink):
             msg = f"{self.place}: {topic.error.str()}: check its name, or make it"
             raise SetupError(msg)
         self._producer.init_transactions(link.ANSWER_S)
+        self.most_bytes = int(self._options.get("message.max.bytes", _MOST_BYTES)) - _HEAD
 
     def _send(self, epoch: int, rows: list[Keyed]) -> None:
         kafka = library("confluent_kafka", "kafka", "KafkaTopic")

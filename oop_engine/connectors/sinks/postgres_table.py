@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import socket
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
@@ -13,20 +12,21 @@ from functools import partial
 from typing import Any, TypeVar
 
 from oop_engine.connectors import link
+from oop_engine.connectors.formats.payloads import row_as_json
 from oop_engine.connectors.library import library
 from oop_engine.connectors.link import NotReadyError
 from oop_engine.connectors.servers.postgres_errors import (
     failure_of_postgres,
-    first_line,
     is_of_a_row,
     postgres_address,
-)
+    reason_of_row,
+)  # fmt: skip
 from oop_engine.connectors.servers.postgres_login import connected
 from oop_engine.connectors.sink import LiveSink, Prepared
-from oop_engine.connectors.sinks.fitting import refused_rows
+from oop_engine.connectors.sinks.fitting import RefusedInARow, refused_rows
 from oop_engine.connectors.sinks.postgres_cells import cells_of, register_cells
 from oop_engine.connectors.sinks.postgres_columns import make_beside
-from oop_engine.connectors.sinks.postgres_statements import DELETION, TableStatements
+from oop_engine.connectors.sinks.postgres_statements import CHANGE, DELETION, TableStatements
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
@@ -47,7 +47,6 @@ _MARK = (
 _STAGED = "from {staged} where oop_run = %s and oop_epoch = %s"
 _TOGETHER = knob(__name__, "_TOGETHER", 1000)
 """Rows after which the event loop runs."""
-_COLUMN = re.compile(r" column ([^:]+)")
 
 
 class PostgresTable(LiveSink):
@@ -57,7 +56,7 @@ class PostgresTable(LiveSink):
     stays.  The table must have the columns of the results.  Rows of an epoch wait in ``oop_staged_<table>``, and get
     into the table together with the number of the epoch, in ``oop_epochs``: so each is there once, whenever a process
     dies.  A row that the server refuses (a value beyond its range, a constraint) is a dead letter; where it refuses
-    all rows of an epoch, several, the service ends.  Moments and durations are written exactly; one with nanoseconds
+    all rows, the service ends (``RefusedInARow``).  Moments and durations are written exactly; one with nanoseconds
     is refused by a column of microseconds.  Structs and maps are written as JSON.  Raises ``SetupError`` if no server
     answers, or the table does not fit.
 
@@ -71,6 +70,7 @@ class PostgresTable(LiveSink):
         self._dsn, self._table, self._key = dsn, table, list(key)
         self._pages: dict[int, list[Page]] = {}
         self._connection: Any = None
+        self._in_a_row = RefusedInARow()
 
     async def open(self, schema: Schema, run: str, prepared: Collection[Prepared]) -> None:
         """Connect, make the tables beside this one, and remove rows that belong to no checkpoint."""
@@ -139,8 +139,10 @@ class PostgresTable(LiveSink):
             async with self._connection.transaction():
                 await self._do(DELETION, [self._run, epoch])
                 refused = await self._fitting(rows, self._copy, error)
+            if len(refused) == len(rows):  # else the table tells whether it takes the others
+                self._in_a_row.end_epoch([reason for _, reason in refused], 0)
             for row, reason in refused:
-                self._bury(reason, dict(zip(self._read, row, strict=False)))
+                self._bury(reason, row_as_json(pages, row[-1]))
             return len(rows) - len(refused)
         return len(rows)
 
@@ -168,35 +170,42 @@ class PostgresTable(LiveSink):
 
     async def _move(self, run: str, epoch: int) -> None:
         try:
-            await self._moved(run, epoch, [])
+            taken = await self._moved(run, epoch, [])
         except Exception as error:
             if not is_of_a_row(error):
                 raise
-            refused = await self._not_fitting(run, epoch, error)
-            await self._moved(run, epoch, [*refused])
+            refused, count = await self._not_fitting(run, epoch, error)
+            if len(refused) == count:
+                self._in_a_row.end_epoch([reason for reason, _ in refused.values()], 0)
+            taken = await self._moved(run, epoch, [*refused])
             for reason, row in refused.values():
                 self._bury(reason, row)
+        if taken:
+            self._in_a_row.end_epoch([], taken)
 
-    async def _moved(self, run: str, epoch: int, left_out: list[int]) -> None:
+    async def _moved(self, run: str, epoch: int, left_out: list[int]) -> int:
+        """Return how many rows get into the table now; none, if that was done."""
         async with self._connection.transaction():
             if await self._do(_MARK, [run, self._table, epoch]) != 1:
                 await self._do(DELETION, [run, epoch])
-                return
+                return 0
             count = await self._do(f"{DELETION} and oop_order = any(%s)", [run, epoch, left_out])
             for statement in self._statements.moving:
                 await self._do(statement, [run, epoch])
-            if not count + await self._do(DELETION, [run, epoch]):
+            taken = await self._do(DELETION, [run, epoch])
+            if not count + taken:
                 msg = f"{self._place}: results of epoch {epoch} that a checkpoint has recorded are gone"
                 raise SnapshotError(msg)
+            return taken
 
     async def _not_fitting(
         self, run: str, epoch: int, error: Exception
-    ) -> dict[int, tuple[Exception, dict[str, Any]]]:
-        """Return the rows of an epoch that the table refuses, by number, each with its reason.
+    ) -> tuple[dict[int, tuple[Exception, str]], int]:
+        """Return the rows of an epoch that the table refuses, by number, each with its reason; and how many it has.
 
         All that is tried is undone: rows are tried one part after the other, since one may refuse another.
         """
-        found = dict[int, tuple[Exception, dict[str, Any]]]()
+        found = dict[int, tuple[Exception, str]]()
 
         async def attempt(part: Sequence[int]) -> None:
             async with self._connection.transaction():
@@ -206,10 +215,13 @@ class PostgresTable(LiveSink):
         async with self._connection.transaction(force_rollback=True):
             orders = await self._fetched(f"select oop_order {_STAGED} order by oop_order", [run, epoch])
             for order, reason in await self._fitting([order for (order,) in orders], attempt, error):
-                one = f"select to_json(one) from (select {{columns}} {_STAGED} and oop_order = %s) as one"
+                columns = "{columns}, oop_change" if self._net else "{columns}"
+                one = f"select to_json(one) from (select {columns} {_STAGED} and oop_order = %s) as one"
                 ((row,),) = await self._fetched(one, [run, epoch, order])
-                found[order] = reason, row
-        return found
+                if self._net:
+                    row[self._read[-1]] = row.pop(CHANGE)
+                found[order] = reason, json.dumps(row, default=str)
+        return found, len(orders)
 
     async def _fitting(
         self, rows: Sequence[Any], attempt: Callable[[Sequence[Any]], Awaitable[None]], error: Exception
@@ -217,14 +229,11 @@ class PostgresTable(LiveSink):
         """Return the rows that are refused; without a place for them the error is raised."""
         if self.refused is None:
             raise error
-        return await refused_rows(rows, attempt, is_of_a_row)
+        return await refused_rows(rows, attempt, is_of_a_row, self._in_a_row.most)
 
-    def _bury(self, error: Any, row: dict[str, Any]) -> None:
+    def _bury(self, error: Any, row: str) -> None:
         assert self.refused is not None
-        column = _COLUMN.search(getattr(error.diag, "context", None) or "")
-        named = f" (column {column[1]})" if column else ""
-        reason = self._address.clean(first_line(error)) + named
-        self.refused(reason, json.dumps(row, default=str), 1, coding="json")
+        self.refused(self._address.clean(reason_of_row(error)), row, 1, coding="json")
 
     async def _connected(self) -> Any:
         psycopg = library("psycopg", "postgres", "PostgresTable")

@@ -14,6 +14,9 @@ from oop_engine.system.addresses import Address
 
 __all__ = ["RedisEntries"]
 
+_MOST_BYTES = 512 << 20
+"""The limit of a server that has no other one."""
+
 
 class RedisEntries(HeldSink):
     """Adds each row to ``stream`` at ``url`` (``"redis://127.0.0.1:6379/0"``), in ``format``; needs the package redis.
@@ -47,6 +50,7 @@ class RedisEntries(HeldSink):
         self._client = redis.Redis.from_url(self._url, decode_responses=True, **limits)
         try:
             kind = await self._client.type(self._stream)
+            self.most_bytes = await self._limit()
         except (self._errors.RedisError, OSError) as error:
             await self.close()
             raise failure_of_redis(self.place, self._address, error) from self._address.cause(error)
@@ -54,6 +58,14 @@ class RedisEntries(HeldSink):
             await self.close()
             msg = f"{self.place}: must be a stream; there is a {kind}: take another name"
             raise SetupError(msg)
+
+    async def _limit(self) -> int:
+        """Return the bytes of the longest text that the server takes; it ends the connection of a longer one."""
+        try:
+            found = await self._client.config_get("proto-max-bulk-len")
+        except self._errors.ResponseError:  # this client may not ask
+            found = {}
+        return int(found.get("proto-max-bulk-len", _MOST_BYTES))
 
     async def send(self, run: str, epoch: int, messages: list[Keyed], mark: Any) -> None:
         """Add the entries of an epoch, unless that was done."""

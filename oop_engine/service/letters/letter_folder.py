@@ -24,9 +24,25 @@ from oop_engine.system.disk import Disk
 from oop_engine.traces.format_registry import suffixes
 from oop_engine.traces.trace import open_trace
 
-__all__ = ["Letter", "LetterFolder", "Retry"]
+__all__ = ["Letter", "LetterFolder", "Retry", "letters_of_sink", "sink_of_letter"]
 
 _RETRY = "retry"
+_SINK = "sink "
+"""In front of the name of a sink, in the column of sources: a name has no space."""
+
+
+def letters_of_sink(name: str) -> str:
+    """Return the name of a sink in the column of sources.
+
+    >>> sink_of_letter(letters_of_sink("out")), sink_of_letter("out")
+    ('out', None)
+    """
+    return f"{_SINK}{name}"
+
+
+def sink_of_letter(source: str) -> str | None:
+    """Return the name of the sink that a letter is of; None: it is of a source."""
+    return source.removeprefix(_SINK) if source.startswith(_SINK) else None
 
 
 @dataclass(frozen=True)

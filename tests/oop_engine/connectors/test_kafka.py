@@ -343,6 +343,9 @@ def page(*times: int) -> Page:
     return Page.of(SCHEMA, {"ts": [*times], "key": ["a"] * len(times)})
 
 
+LONG = Schema({"ts": pa.int64(), "text": pa.string()}, "ts", "s")
+
+
 async def opened(at: str, topic: str, prepared: list[Any], key: str = "key") -> KafkaTopic:
     sink = KafkaTopic(at, topic, key, options={"log_level": 0, "allow.auto.create.topics": False})
     await sink.open(SCHEMA, "run", prepared)
@@ -383,6 +386,23 @@ def test_rows_of_an_epoch_are_sent_once(broker: str) -> None:
             found.append((message.key(), json.loads(message.value())["ts"]))
     consumer.close()
     assert sorted(found) == [(b"a", 5), (b"a", 6), (b"a", 8)]
+
+
+def test_a_row_above_the_limit_of_a_producer_is_a_dead_letter(broker: str) -> None:
+    letters = list[int]()
+
+    async def main() -> None:
+        sink = KafkaTopic(broker, "four", options={"message.max.bytes": 2000})
+        sink.refused = lambda reason, record, rows, **more: letters.append(json.loads(record)["ts"])
+        await sink.open(LONG, "large", [])
+        await sink.write(1, Page.of(LONG, {"ts": [1, 2, 3], "text": ["a", "b" * 2000, "c"]}))
+        prepared = await sink.prepare(1)
+        await sink.commit(prepared)
+        await sink.close()
+        assert [json.loads(text)["ts"] for _, text in prepared[2]] == [1, 3]
+
+    run_async(main())
+    assert letters == [2]
 
 
 def test_a_sink_goes_on_when_its_broker_is_back(

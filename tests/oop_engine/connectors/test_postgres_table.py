@@ -11,11 +11,24 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
-from oop_engine import Gathered, Graph, LiveSink, Page, PostgresTable, Replayed, Schema, SetupError, serve
+from oop_engine import (
+    Gathered,
+    Graph,
+    LiveSink,
+    Page,
+    PartFiles,
+    PostgresTable,
+    Replayed,
+    Schema,
+    SetupError,
+    serve,
+)
+from oop_engine.cli.app import app
 from oop_engine.connectors import link
 from oop_engine.connectors.link import NotReadyError, UnreachableError
-from oop_engine.connectors.sinks.fitting import refused_rows
+from oop_engine.connectors.sinks.fitting import RefusedInARow, refused_rows
 from oop_engine.operators import BoundedDisorder, Punctuate
 from oop_engine.runners.event_loop import run_async
 from tests.oop_engine.connectors.postgres_server import do
@@ -288,6 +301,79 @@ def test_a_table_that_refuses_all_rows_ends_the_service(dsn: str, columns: str) 
     with pytest.raises(SetupError, match="fix that, and restart the service") as told:
         write(PostgresTable(dsn, "closed"), SCHEMA, {"ts": [1, 2], "k": ["a", "b"]})
     assert not isinstance(told.value, UnreachableError)
+
+
+def test_a_table_that_refuses_the_rows_of_small_epochs_ends_the_service(dsn: str) -> None:
+    """One row an epoch: the first ones are dead letters, until it is clear that none fits."""
+    do(dsn, "drop table if exists small, oop_staged_small", "create table small (ts int, k int)")
+    sink = PostgresTable(dsn, "small")
+    with pytest.raises(SetupError, match=r"invalid input .*: fix that, and restart the service"):
+        write(sink, SCHEMA, *({"ts": [ts], "k": ["a"]} for ts in range(20)))
+    assert len(sink.refused.found) == 9  # type: ignore[union-attr]
+    some = [{"ts": [ts], "k": ["1" if ts % 20 == 0 else "a"]} for ts in range(60)]
+    assert len(write(PostgresTable(dsn, "small"), SCHEMA, *some)) == 57
+    do(dsn, "alter table small add check (ts < 60)")
+    late = PostgresTable(dsn, "small")
+    with pytest.raises(SetupError, match="violates check"):
+        write(late, SCHEMA, *({"ts": [ts], "k": ["1"]} for ts in range(59, 200)))
+    assert len(late.refused.found) == 99  # type: ignore[union-attr]
+
+
+def test_rows_that_are_refused_in_a_row_are_counted_over_epochs() -> None:
+    row = [ValueError("a row")]
+    counted = RefusedInARow()
+    for _ in range(9):
+        counted.end_epoch(row, 0)
+    with pytest.raises(ValueError, match="a row"):
+        counted.end_epoch(row, 0)
+    counted.end_epoch([], 1)
+    for _ in range(99):
+        counted.end_epoch(row, 0)
+    counted.end_epoch(row, 1)
+    assert counted.most == 100
+    with pytest.raises(ValueError, match="a row"):
+        RefusedInARow().end_epoch(row * 2, 0)
+
+
+def test_refused_rows_are_written_by_another_service_once_the_table_is_mended(
+    dsn: str, tmp_path: Any
+) -> None:
+    """With the values that they had, refused beside the table or by it."""
+    fields = {
+        "ts": pa.int64(), "at": pa.timestamp("us", "UTC"), "day": pa.date32(), "x": pa.float64(), "ok": pa.bool_(),
+        "price": pa.decimal128(10, 2), "text": pa.string(), "parts": pa.list_(pa.int64()),
+    }  # fmt: skip
+    columns = "at timestamptz, day date, x float8, ok bool, price numeric(10, 2), text text, parts bigint[]"
+    schema = Schema(fields, "ts", "s")
+    do(dsn, f"create table mended (ts int check (ts <> 2), {columns})")
+    graph, letters = Graph("g"), PartFiles(tmp_path / "dead", "jsonl")
+    graph.sink("out", graph.add("edge", Punctuate(BoundedDisorder(10)), graph.source("in", schema)))
+    values = ["1969-12-31T23:59:59.000001Z", "0001-02-03", "nan", True, "12.30", 'a "quoted" é', [1, None]]
+    rows = [dict(zip(fields, [ts, *values], strict=True)) for ts in (1, 2, 1 << 40)]
+
+    async def feed(start: int) -> AsyncIterator[dict[str, Any]]:
+        for row in rows[start:]:
+            yield row
+
+    def life() -> Any:
+        sinks = {"out": PostgresTable(dsn, "mended")}
+        options: dict[str, Any] = {
+            "dead_letters": letters,
+            "checkpoint": tmp_path / "state",
+            "after_drain": True,
+        }
+        return run_async(serve(graph, {"in": Replayed(feed)}, sinks, **options))
+
+    assert sum(map(sum, (each.values() for each in life().refused.values()))) == 2
+    do(dsn, "alter table mended drop constraint mended_ts_check, alter ts type bigint")
+    shown = CliRunner().invoke(app, ["dead-letters", str(tmp_path / "dead"), "--sink", "out", "--retry"])
+    assert shown.output.startswith("2 letters are fed again"), shown.output
+    assert not any(each.values() for each in life().refused.values())
+    assert not any(each.values() for each in life().refused.values())  # once
+    found = do(dsn, "select row_to_json(mended) from mended order by ts")
+    first, *others = [json.dumps({**row, "ts": 0}) for (row,) in found]
+    assert [row["ts"] for (row,) in found] == [1, 2, 1 << 40]
+    assert others == [first] * 2
 
 
 def test_many_refused_rows_are_not_all_tried() -> None:

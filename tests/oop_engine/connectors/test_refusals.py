@@ -101,9 +101,50 @@ def test_a_message_above_the_limit_of_nats(nats_at: str) -> None:
     run_async(stream(nats_at, "large"))
     sink = JetStreamSubject(nats_at.format(user="all"), "large.a")
     with pytest.raises(
-        SetupError, match=r"a message has 100,\d+ bytes, and the server takes 99,488: raise its limit"
+        SetupError, match=r"a message has 100,\d+ bytes, and the server takes 99,9\d\d: raise its limit"
     ):
         run_async(sent(sink, page(1), page(2, "x" * 100_000)))
+
+
+@pytest.mark.parametrize("format", ["jsonl", "arrow"])
+def test_a_row_above_the_limit_of_nats_is_a_dead_letter(nats_at: str, format: str) -> None:
+    """A page that is one message is divided."""
+    run_async(stream(nats_at, f"letter{format}"))
+    sink, letters = JetStreamSubject(nats_at.format(user="all"), f"letter{format}.a", format), list[Any]()
+    sink.refused = lambda reason, record, rows, **more: letters.append((reason, json.loads(record)["ts"]))
+    texts = ["a" * 40_000, "b" * 40_000, "c" * 100_000, "d" * 40_000]
+    run_async(sent(sink, Page.of(SCHEMA, {"ts": [1, 2, 3, 4], "text": texts})))
+    assert [ts for _, ts in letters] == [3]
+    assert "and the server takes 99,9" in letters[0][0]
+    [(name, found)] = run_async(messages(nats_at, f"letter{format}"))
+    times = (
+        [json.loads(each)["ts"] for each in found]
+        if format == "jsonl"
+        else [ts for each in found for ts in pa.ipc.open_stream(each).read_all()["ts"].to_pylist()]
+    )
+    assert (name, times) == (f"letter{format}.a", [1, 2, 4])
+
+
+async def messages(at: str, stream: str) -> list[tuple[str, list[bytes]]]:
+    """Return all that a stream has, by subject."""
+    import nats
+
+    client = await nats.connect(at.format(user="all"))
+    jetstream, found = client.jetstream(), dict[str, list[bytes]]()
+    for number in range(1, (await jetstream.stream_info(stream)).state.last_seq + 1):
+        message = await jetstream.get_msg(stream, number)
+        found.setdefault(message.subject, []).append(message.data)
+    await client.close()
+    return [*found.items()]
+
+
+def test_a_sink_whose_every_message_is_above_the_limit_ends(nats_at: str) -> None:
+    run_async(stream(nats_at, "all_large"))
+    sink, letters = JetStreamSubject(nats_at.format(user="all"), "all_large.a"), list[Any]()
+    sink.refused = lambda *what, **more: letters.append(what)
+    with pytest.raises(SetupError, match="raise its limit"):
+        run_async(sent(sink, *(page(ts, "x" * 100_000) for ts in range(20))))
+    assert len(letters) == 9
 
 
 @pytest.mark.parametrize("limit", [{"max_msgs": 1}, {"max_bytes": 250}])
@@ -117,7 +158,7 @@ def test_a_full_stream_of_nats(nats_at: str, limit: dict[str, Any]) -> None:
 
 def test_a_message_above_the_limit_of_a_stream(nats_at: str) -> None:
     run_async(stream(nats_at, "short", max_msg_size=100))
-    with pytest.raises(SetupError, match="message size exceeds maximum allowed"):
+    with pytest.raises(SetupError, match=r"a message has 221 bytes, and the server takes \d+: raise its"):
         run_async(sent(JetStreamSubject(nats_at.format(user="all"), "short.a"), page(1, "x" * 200)))
 
 
@@ -181,6 +222,19 @@ def test_a_redis_that_is_full(redis_at: str, redis: Any) -> None:
             run_async(sent(RedisEntries(f"redis://{redis_at}", "full"), page(1), before=full))
     finally:
         redis.config_set("maxmemory", 0)
+
+
+def test_a_row_above_the_limit_of_redis_is_a_dead_letter(redis_at: str, redis: Any) -> None:
+    """The server would end the connection, whenever it comes."""
+    redis.config_set("proto-max-bulk-len", 1 << 20)
+    try:
+        sink, letters = RedisEntries(f"redis://{redis_at}", "large"), list[Any]()
+        sink.refused = lambda reason, record, rows, **more: letters.append(json.loads(record)["ts"])
+        run_async(sent(sink, page(1), page(2, "x" * (1 << 20)), page(3)))
+    finally:
+        redis.config_set("proto-max-bulk-len", 512 << 20)
+    assert letters == [2]
+    assert [json.loads(entry[b"data"])["ts"] for _, entry in redis.xrange("large")] == [1, 3]
 
 
 def test_a_right_of_redis_that_is_missing(redis_at: str, redis: Any) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,20 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from oop_engine import FileTail, Gathered, Generated, Graph, PartFiles, Schema, UsageError, serve
+from oop_engine import (
+    FileTail,
+    Gathered,
+    Generated,
+    Graph,
+    Page,
+    PartFiles,
+    Replayed,
+    Schema,
+    UsageError,
+    serve,
+)
 from oop_engine.cli.app import app
+from oop_engine.connectors.formats.payloads import row_as_json
 from oop_engine.runners.event_loop import run_async
 from oop_engine.service.letters.letter_folder import LetterFolder
 from oop_engine.system.disk import Disk
@@ -167,3 +181,74 @@ def test_letters_that_are_not_there_are_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no letter 'x:1'"):
         LetterFolder(place.dead).retry(None, {"x:1": {"record": ""}})
     assert "--mended is for --retry" in place.command("--mended", str(place.log)).output
+
+
+class Refuses(Gathered):
+    """Its server takes no times below ``least``."""
+
+    least = 3
+
+    async def write(self, epoch: int, page: Page) -> None:
+        assert self.refused is not None
+        for number, row in enumerate(page.to_pylist()):
+            if row["ts"] < self.least:
+                self.refused("too small", row_as_json([page], number), 1, coding="json")
+        await super().write(epoch, page.filter(page.times >= self.least))
+
+
+KINDS: dict[str, Any] = {
+    "texts": {"price": pa.decimal128(38, 2)},
+    "lists": {"price": pa.decimal128(38, 2), "parts": pa.list_(pa.int64())},
+    "bytes": {"data": pa.binary()},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_that_a_sink_refused_are_written_again_once(kind: str, tmp_path: Path) -> None:
+    schema = Schema({"ts": pa.int64(), **KINDS[kind]}, "ts", "s")
+    values = {"price": Decimal("123456789012345678901234567890.12"), "parts": [1, None], "data": b"\xff"}
+    rows = [{"ts": ts, **{name: values[name] for name in KINDS[kind]}} for ts in range(5)]
+    graph, out, dead = Graph("g"), Refuses(), tmp_path / "dead"
+    graph.sink("out", graph.source("log", schema))
+
+    async def feed(start: int) -> AsyncIterator[Any]:
+        for row in rows[start:]:
+            yield row
+
+    def life() -> list[str]:
+        options: dict[str, Any] = {"dead_letters": PartFiles(dead, "jsonl"), "after_drain": True}
+        sources = {"log": Replayed(feed)}
+        run_async(
+            serve(graph, sources, {"out": out}, checkpoint=tmp_path / "state", signals=False, **options)
+        )
+        return [letter.reason for letter in LetterFolder(dead).letters() if not letter.retried]
+
+    def command(*args: str) -> str:
+        return CliRunner().invoke(app, ["dead-letters", str(dead), *args]).output
+
+    assert life() == ["too small"] * 3
+    assert "sink out" in command()
+    assert "--source or --sink" in command("--source", "log", "--sink", "out")
+    mended = tmp_path / "mended.jsonl"
+    mended.write_text(command("--sink", "out", "--show").replace('{\\"ts\\": 0,', '{\\"ts\\": 7,'))
+    assert command("--sink", "out", "--retry", "--mended", str(mended)).startswith("3 letters are fed again")
+    out.least = 1
+    if kind == "bytes":
+        assert all("JSON" in reason or "jsonl cannot hold" in reason for reason in life())
+        return
+    for _ in range(2):
+        assert life() == []
+        assert [row["ts"] for row in out.rows] == [3, 4, 7, 1, 2]
+        assert all({**row, "ts": 0} == rows[0] for row in out.rows)
+    assert LetterFolder(dead).retry("sink none") == (0, None)
+
+
+def test_letters_of_a_sink_that_is_gone_wait(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    place = Place(tmp_path)
+    place.life(2)
+    [first, *_] = LetterFolder(place.dead).letters()
+    (place.dead / "retry").mkdir()
+    order = {"letter": first.letter, "source": "sink none", "record": "{}", "coding": "json"}
+    (place.dead / "retry/0000001.jsonl").write_text(json.dumps(order) + "\n")
+    place.life(0)
+    assert "dead letters: order 1 waits, for sink 'none' has ended, or is not in the graph" in caplog.messages
