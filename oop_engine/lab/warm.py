@@ -40,8 +40,8 @@ _COLUMNS = {
 _SCHEMA = Schema(_COLUMNS, "ts", "s")
 _LOG = logging.getLogger("oop_engine")
 _ROWS = 2000
-_SIZES = 500, 500, 1, 1, 50
-_GAP_S = 3600
+_SHAPES = (3, 500, 1, 9), (20, 1, 1, 9), (5, 50, 0, 1), (5, 50, 60, 9), (2, 500, 600, 9), (3, 2000, 1, 2000)
+_GAP_S = 60
 _FEW, _MANY = 9, 1000  # keys
 
 
@@ -80,23 +80,26 @@ async def warm(graph: Graph) -> None:
 def _load(graph: Graph) -> None:
     plan = graph.plan()
     try:
-        feeds = {node.name: [*_invented(plan.schema(Stream(node.name)))] for node in plan.of_kind("source")}
-        replay(graph, feeds, on_result=lambda _: None)
+        for shape in _SHAPES:
+            feeds = {
+                n.name: [*_invented(plan.schema(Stream(n.name)), *shape)] for n in plan.of_kind("source")
+            }
+            replay(graph, feeds, on_result=lambda _: None)
     except Exception as error:  # functions of the user may raise anything
         words = "graph %r: is not warm behind an operator that fails on invented rows: %s"
         _LOG.warning(words, graph.name, " ".join(str(error).split()))
 
 
-def _invented(schema: Schema) -> Iterator[Page]:
-    """Yield pages of several sizes: a row a second, a little out of order, and an hour between pages."""
+def _invented(schema: Schema, pages: int, rows: int, step_s: int, keys: int) -> Iterator[Page]:
+    """Yield pages of so many rows, one every ``step_s`` seconds, a little out of order; a minute between pages."""
     second, start = TIME_UNITS.get(schema.unit, 1), 0
-    for size in _SIZES:
-        numbers = np.arange(size)
-        columns = {field.name: _column(field, numbers % _FEW) for field in schema.fields}
-        times = pa.array((start + numbers - numbers % 3) * second)
+    for _ in range(pages):
+        numbers = np.arange(rows)
+        columns = {field.name: _column(field, numbers % keys) for field in schema.fields}
+        times = pa.array((start + (numbers - numbers % 3) * step_s) * second)
         columns[schema.progressing] = times.cast(schema.type_of(schema.progressing))
         yield Page.of(schema, columns)
-        start += size + _GAP_S
+        start += rows * step_s + _GAP_S
 
 
 def _column(field: pa.Field, numbers: NDArray[np.int64]) -> pa.Array:

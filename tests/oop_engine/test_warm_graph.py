@@ -46,8 +46,10 @@ async def main():
     before = loaded()
     assert min(before) > 3, before
     async with Local(graph(), lambda result: None) as local:
-        for minute in range(5):
-            await local.push("log", [{"ts": datetime.datetime(2026, 3, 1, 0, minute), "host": "a", "ms": 1.5}])
+        for second in (0, 50, 48, 60, 200, 130, 900):
+            moment = datetime.datetime(2026, 3, 1) + datetime.timedelta(seconds=second)
+            await local.push("log", [{"ts": moment, "host": "a", "ms": 1.5}])
+        await local.push("log", [{"ts": moment, "host": f"h{n}", "ms": 1.5} for n in range(1000)])
     assert loaded() == before, (before, loaded())
 
 asyncio.run(main())
@@ -73,8 +75,8 @@ def test_the_first_rows_of_a_warm_graph_load_no_kernel() -> None:
 @pytest.mark.parametrize("unit", ["s", "ns"])
 def test_rows_of_all_types_are_invented(kind: pa.DataType, unit: str) -> None:
     schema = Schema({"ts": pa.timestamp(unit) if unit == "ns" else pa.int32(), "value": kind}, "ts", unit)
-    pages = [*_invented(schema)]
-    assert [len(page) for page in pages] == [500, 500, 1, 1, 50]
+    pages = [*_invented(schema, 2, 50, 1, 7)]
+    assert [len(page) for page in pages] == [50, 50]
     values = pa.concat_tables([pa.table(page.batch) for page in pages])["value"]
     nested = pa.types.is_nested(kind) or kind == pa.null()
     assert (
