@@ -22,7 +22,7 @@ from oop_engine.core.punctuation import NEVER, Punctuation
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import TIME_UNITS
 from oop_engine.core.values.arrays import converted
-from oop_engine.core.values.kinds import converts, reads_texts, way_out
+from oop_engine.core.values.kinds import converts, reads_nested_texts, reads_texts, way_out
 from oop_engine.traces.format import LINE, LINE_NUMBER, REFUSED, Reader, readable
 from oop_engine.traces.punctuation_records import fit_punctuation
 
@@ -98,7 +98,7 @@ def check_fields(path: Path, reader: Reader, schema: Schema, arrival: str | None
     _check_unit(path, reader, schema, arrival)
     columns = wanted(found, schema, arrival)
     if reader.guessed:
-        check_texts(path, columns)
+        check_texts(path, columns, nested=getattr(reader, "nested", False))
     else:
         check_types(path, found, columns)
     if arrival is not None:
@@ -118,10 +118,11 @@ def check_types(path: Path, found: pa.Schema, columns: pa.Schema) -> None:
             raise TraceError(msg)
 
 
-def check_texts(path: Path, columns: pa.Schema) -> None:
-    """Raise ``TraceError`` unless values of all ``columns`` can be read from texts."""
+def check_texts(path: Path, columns: pa.Schema, *, nested: bool = False) -> None:
+    """Raise ``TraceError`` unless values of all ``columns`` can be read from texts; ``nested``: also within others."""
+    reads = reads_nested_texts if nested else reads_texts
     for field in columns:
-        if not reads_texts(field.type):
+        if not reads(field.type):
             msg = f"{path}: column {field.name!r}: {field.type} has no text form: use arrow, or leave the column out"
             raise TraceError(msg)
 

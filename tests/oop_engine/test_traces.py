@@ -418,6 +418,8 @@ def test_zeros_behind_the_digits_of_a_unit_are_no_loss(tmp_path, format):
 )
 @pytest.mark.parametrize("format", ["csv", "jsonl"])
 def test_columns_that_no_text_can_be_are_told(tmp_path, format, kind):
+    if format == "jsonl" and not pa.types.is_duration(kind):
+        pytest.skip("JSON has lists and objects")
     path = tmp_path / f"t.{format}"
     path.write_text("ts,v\n1,2\n" if format == "csv" else '{"ts": 1, "v": [2]}\n')
     with pytest.raises(

@@ -14,7 +14,9 @@ from oop_engine.core.errors import EngineError, TraceError
 from oop_engine.core.operator import Message
 from oop_engine.core.values.arrow_data import check_unit
 from oop_engine.core.values.column import column as column_of
+from oop_engine.core.values.declared_values import fields_besides
 from oop_engine.core.values.kinds import plain_type
+from oop_engine.core.values.projected import projected
 from oop_engine.traces.format import Record, readable
 from oop_engine.traces.formats.arrow_ipc import punctuation_in
 from oop_engine.traces.validation import check_names, check_types
@@ -64,19 +66,42 @@ class ArrowMessages(MessageFormat):
                 msg = f"{self.place}: {taken[0]} is a column of the message, and the payload has one, too"
                 raise TraceError(msg)
             check_unit(reader.schema, self.schema.progressing, self.schema.unit, self.place)
-            check_types(place, _plain(reader.schema), self.columns)
+            check_types(place, self._declared(reader.schema), self.columns)
             for batch, metadata in reader.iter_batches_with_custom_metadata():
                 if (punctuation := punctuation_in(metadata)) is not None:
                     yield self._validation.punctuation(punctuation)
                 else:
                     batch.validate(full=True)
-                    for name in batch.schema.names:
+                    for name in (*batch.schema.names, *self._besides(batch.schema)):
                         self.unknown.add(name, batch.num_rows)
                     columns = {name: batch.column(name) for name in self.columns.names}
                     kinds = {name: plain_type(column.type) for name, column in columns.items()}
                     yield pa.RecordBatch.from_pydict(
-                        {name: column_of(column, kinds[name], self.place) for name, column in columns.items()}
+                        {
+                            name: projected(
+                                column_of(column, kinds[name], self.place), self.schema.type_of(name)
+                            )
+                            for name, column in columns.items()
+                        }
                     )
+
+    def _declared(self, fields: pa.Schema) -> pa.Schema:
+        """Return the columns of a payload, those that are nested with the fields that are declared."""
+        found = _plain(fields)
+        for at, field in enumerate(found):
+            if field.name in self.columns.names:
+                kind = projected(pa.nulls(0, field.type), self.schema.type_of(field.name)).type
+                found = found.set(at, field.with_type(kind))
+        return found
+
+    def _besides(self, fields: pa.Schema) -> list[str]:
+        """Return the paths of nested fields that are not declared."""
+        known = [field for field in _plain(fields) if field.name in self.columns.names]
+        return [
+            path
+            for each in known
+            for path in fields_besides(each.type, self.schema.type_of(each.name), each.name)
+        ]
 
     def _together(self, waiting: list[pa.RecordBatch]) -> Iterator[Message]:
         """Yield pages of some rows, those of alike columns as one."""

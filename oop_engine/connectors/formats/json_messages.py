@@ -36,7 +36,7 @@ class JsonMessages(MessageFormat):
         self, schema: Schema, place: str, unreadable: Unreadable, metadata: Metadata | None = None
     ) -> None:
         super().__init__(schema, place, unreadable, metadata)
-        check_texts(Path(place), self.columns)
+        check_texts(Path(place), self.columns, nested=True)
         self._few = FewJsonRows(schema)
         self._fields = self.columns
         for name in self.metadata:  # a row that has one is refused

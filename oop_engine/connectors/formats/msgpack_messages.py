@@ -14,6 +14,7 @@ import pyarrow as pa
 from oop_engine.connectors.message_format import MessageFormat, register_message_format
 from oop_engine.core.errors import EngineError
 from oop_engine.core.operator import Message
+from oop_engine.core.values.declared_values import nested_column
 from oop_engine.core.values.python_values import of_values
 from oop_engine.traces.format import LINE, REFUSED, readable
 from oop_engine.traces.formats.repeated_keys import of_pairs, twice
@@ -64,6 +65,18 @@ class MsgpackMessages(MessageFormat):
             self._refuse(error, repr(payload[:40]))
             return []
 
+    def _nested(
+        self, rows: list[dict[str, Any]], name: str, kind: pa.DataType, reasons: dict[int, str]
+    ) -> pa.Array:
+        """Return a column of lists, maps or structs; rows that have others get a reason."""
+        found: list[str | None] = [None] * len(rows)
+        field, values = pa.field(name, kind), [row.get(name) for row in rows]
+        column = nested_column(values, field, lambda path: self.unknown.add(path, 1), _leaf, found)
+        for at, why in enumerate(found):
+            if why is not None:
+                reasons.setdefault(at, why)
+        return column
+
     def _batch(self, rows: list[dict[str, Any]]) -> pa.RecordBatch:
         self.unknown.add_rows(rows)
         columns: dict[str, pa.Array] = {}
@@ -73,6 +86,9 @@ class MsgpackMessages(MessageFormat):
         for name in self.metadata:  # a row that has one is refused
             columns[name] = pa.array([None if row.get(name) is None else True for row in rows], pa.bool_())
         for name, kind in zip(self.columns.names, self.columns.types, strict=True):
+            if pa.types.is_nested(kind):
+                columns[name] = self._nested(rows, name, kind, reasons)
+                continue
             cells = [_given(row.get(name)) for row in rows]
             columns[name], lost = of_values(cells, kind)
             for row in () if lost is None else np.flatnonzero(lost.to_numpy(zero_copy_only=False)).tolist():
@@ -106,6 +122,10 @@ def _once(body: Any) -> Any:
         if isinstance(each, dict) and (reason := twice(each)) is not None:
             raise ValueError(reason)
     return body
+
+
+def _leaf(value: Any, kind: pa.DataType, path: str) -> Any:
+    return _given(value)
 
 
 def _given(value: Any) -> Any:

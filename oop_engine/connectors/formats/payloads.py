@@ -21,6 +21,7 @@ from oop_engine.core.errors import GraphError
 from oop_engine.core.groups.in_python import as_json, rows_of, values_of
 from oop_engine.core.page import Page
 from oop_engine.core.registry import Registry
+from oop_engine.core.values.kinds import reads_nested_texts, reads_texts
 from oop_engine.core.values.rfc3339 import for_texts, rfc3339
 from oop_engine.traces.format import Marks, is_textual, plain, require_textual
 from oop_engine.traces.formats.json_lines import JsonWriter
@@ -108,11 +109,18 @@ def check_payloads(place: str, format: str, fields: pa.Schema | None = None, *, 
     if format not in PAYLOADS:
         msg = f"{place}: format must be one of {', '.join(PAYLOADS)}; got {format!r}{did_you_mean(format, PAYLOADS)}"
         raise GraphError(msg)
-    for field in fields if fields is not None and format in _TEXTS else ():
-        if _has_bytes(field.type):
+    for field in fields if fields is not None and format in (*_TEXTS, "msgpack") else ():
+        if format in _TEXTS and _has_bytes(field.type):
             msg = (
                 f"{place}: column {field.name!r} is {field.type}, which {format} cannot hold: give format 'msgpack' or "
                 "'arrow', or make it text (base64) in the graph"
+            )
+            raise GraphError(msg)
+    for field in fields if fields is not None and format in (*_TEXTS, "msgpack") else ():
+        if not (reads_texts if format == "csv" else reads_nested_texts)(field.type):
+            msg = (
+                f"{place}: column {field.name!r} is {field.type}, which no source reads from {format}: give format "
+                "'arrow', or cast it in the graph (a length of time to int64)"
             )
             raise GraphError(msg)
     if keyed and format == "arrow":

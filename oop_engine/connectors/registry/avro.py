@@ -17,12 +17,13 @@ from oop_engine.connectors.payload import Metadata
 from oop_engine.connectors.registry.avro_types import arrow_type, avro_record, without_times
 from oop_engine.connectors.registry.declared_format import DeclaredFormat, PayloadsOf
 from oop_engine.connectors.registry.plain_cells import plain_cells
-from oop_engine.connectors.registry.projected import projected
 from oop_engine.connectors.registry.registry_messages import RegistryMessages, Rows
 from oop_engine.connectors.registry.schemas import Schemas
 from oop_engine.connectors.registry.wire import HEAD, with_head
 from oop_engine.core.schema import Schema
+from oop_engine.core.values.declared_values import as_is, fields_besides, nested_column
 from oop_engine.core.values.kinds import converts, way_out
+from oop_engine.core.values.projected import projected
 from oop_engine.core.values.python_values import of_values
 
 __all__ = ["Avro"]
@@ -148,6 +149,9 @@ class _AvroMessages(RegistryMessages):
         read = sum(reason is None for reason in reasons)
         for name in schema.kinds if read else ():
             self.unknown.add(name, read)
+        for field in self.columns if read else ():
+            for path in fields_besides(schema.kinds.get(field.name) or pa.null(), field.type, field.name):
+                self.unknown.add(path, read)
         return {field.name: self._column(schema, field, rows, reasons) for field in self.columns}, reasons
 
     def _row(self, schema: _Written, payload: bytes) -> tuple[dict[str, Any], str | None]:
@@ -173,6 +177,8 @@ class _AvroMessages(RegistryMessages):
         kind = schema.kinds.get(field.name)
         if kind is not None and field.name not in schema.misfits:
             return projected(_sound(cells, kind, field.name, reasons), field.type)
+        if pa.types.is_nested(field.type):
+            return nested_column(cells, field, lambda path: self.unknown.add(path, 1), as_is, reasons)
         found, lost = of_values(cells, field.type)
         for at in () if lost is None else np.flatnonzero(lost.to_numpy(zero_copy_only=False)).tolist():
             reasons[at] = reasons[at] or f"{field.name}: cannot read {cells[at]!r:.80} as {field.type}"

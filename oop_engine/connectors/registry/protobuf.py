@@ -20,6 +20,7 @@ from oop_engine.connectors.registry.registry_messages import RegistryMessages, R
 from oop_engine.connectors.registry.schemas import Schemas
 from oop_engine.connectors.registry.wire import indexes_of, with_head
 from oop_engine.core.schema import Schema
+from oop_engine.core.values.declared_values import as_is, nested_column
 from oop_engine.core.values.python_values import of_values
 
 __all__ = ["Protobuf"]
@@ -89,6 +90,9 @@ class _ProtobufMessages(RegistryMessages):
         columns = {}
         for field in self.columns:
             cells = [row.get(field.name) for row in rows]
+            if pa.types.is_nested(field.type):
+                columns[field.name] = nested_column(cells, field, lambda path: None, as_is, reasons)
+                continue
             columns[field.name], lost = of_values(cells, field.type)
             for at in () if lost is None else np.flatnonzero(lost.to_numpy(zero_copy_only=False)).tolist():
                 reasons[at] = reasons[at] or f"{field.name}: cannot read {cells[at]!r:.80} as {field.type}"

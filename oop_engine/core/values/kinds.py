@@ -9,7 +9,17 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-__all__ = ["converts", "is_number", "is_text", "plain_type", "reads_texts", "value_type", "way_out"]
+__all__ = [
+    "converts",
+    "is_list",
+    "is_number",
+    "is_text",
+    "plain_type",
+    "reads_nested_texts",
+    "reads_texts",
+    "value_type",
+    "way_out",
+]
 
 _VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 _NARROW = (pa.int8(), pa.uint8(), pa.int16(), pa.uint16())
@@ -80,6 +90,17 @@ def reads_texts(kind: pa.DataType) -> bool:
     types, kind = pa.types, value_type(kind)
     tests = types.is_nested, types.is_duration, types.is_interval, types.is_null
     return not any(test(kind) for test in tests) and not isinstance(kind, pa.BaseExtensionType)
+
+
+def reads_nested_texts(kind: pa.DataType) -> bool:
+    """Tell the same of ``kind``, or, where that is nested, of all types in it.
+
+    >>> reads_nested_texts(pa.list_(pa.struct({"at": pa.date32()}))), reads_nested_texts(pa.list_(pa.duration("s")))
+    (True, False)
+    """
+    if not pa.types.is_nested(kind):
+        return reads_texts(kind)
+    return all(reads_nested_texts(kind.field(at).type) for at in range(kind.num_fields))
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -178,10 +199,11 @@ def _nested_converts(found: pa.DataType, wanted: pa.DataType) -> bool:
         return names[0] == names[1] and all(
             converts(one.type, other.type) for one, other in zip(found, wanted, strict=True)
         )
-    return _is_list(found) and _is_list(wanted) and converts(found.value_type, wanted.value_type)
+    return is_list(found) and is_list(wanted) and converts(found.value_type, wanted.value_type)
 
 
-def _is_list(kind: pa.DataType) -> bool:
+def is_list(kind: pa.DataType) -> bool:
+    """Tell whether values are lists, of any kind."""
     types = pa.types
     tests = (
         types.is_list, types.is_large_list, types.is_fixed_size_list, types.is_list_view, types.is_large_list_view

@@ -223,6 +223,10 @@ def _nested(values: Sequence[Any], kind: pa.DataType) -> Converted:
 def _maps(rows: list[Any], kind: pa.MapType) -> Converted:
     pairs = pa.struct([pa.field("key", kind.key_type), pa.field("value", kind.item_type)])
     found, lost = _nested(rows, pa.list_(pairs))
+    if lost is not None:  # a map that is null must have no pairs: they would be those of the map before it
+        return _maps([None if bad else row for row, bad in zip(rows, lost.to_pylist(), strict=True)], kind)[
+            0
+        ], lost
     keys, items = (found.values.field(at) for at in range(2))
     if keys.null_count:  # of a row that is lost, or one that no map can have
         bad = np.zeros(len(rows), np.bool_)

@@ -10,12 +10,14 @@ import re
 from datetime import UTC, date, datetime, time
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 __all__ = ["for_texts", "moment_of", "moment_texts", "rfc3339", "rfc3339_of"]
 
 _OFFSET = r"([+-][0-9]{2})([0-9]{2})$"
+_FAR_S = 30_000 * 365 * 86_400
 _TO_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
@@ -58,12 +60,29 @@ def moment_texts(column: pa.Array) -> pa.Array:
     >>> moment_texts(pa.array([1_500], pa.timestamp("ms", "Europe/Berlin"))).to_pylist()
     ['1970-01-01T01:00:01.500+01:00']
     """
+    if _is_far(column):
+        return _far_texts(column)
     texts = pc.replace_substring(column.cast(pa.string()), " ", "T", max_replacements=1)
     if column.type.tz is None or column.type.tz == "UTC":
         return texts
     texts = pc.replace_substring_regex(texts, _OFFSET, r"\1:\2")
     texts = pc.if_else(pc.ends_with(texts, "+00:00"), pc.utf8_replace_slice(texts, -6, 1 << 30, "Z"), texts)
     return _of_whole_minutes(column, texts)
+
+
+def _is_far(column: pa.Array) -> bool:
+    """Tell whether there are moments with years of more than 16 bits, of which Arrow writes others."""
+    ends, per_s = pc.min_max(column.cast(pa.int64())).as_py(), 10**9 if column.type.unit == "ns" else None
+    most = _FAR_S * (per_s or 1_000_000 // _TO_US[column.type.unit])
+    return ends["min"] is not None and max(-ends["min"], ends["max"]) >= most
+
+
+def _far_texts(column: pa.Array) -> pa.Array:
+    """Return moments as texts one by one, in UTC where they have a zone."""
+    zone, numbers = "Z" if column.type.tz else "", column.cast(pa.int64()).to_pylist()
+    return pa.array(
+        [None if n is None else f"{np.datetime64(n, column.type.unit)}{zone}" for n in numbers], pa.string()
+    )
 
 
 def for_texts(data: Any) -> Any:

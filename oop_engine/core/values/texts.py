@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from oop_engine.core.values.far_moments import with_far_moments
 from oop_engine.core.values.kinds import is_text
 from oop_engine.core.values.text_patterns import DIGITS, unreadable
 
@@ -96,7 +97,8 @@ def _cast(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array | Non
         return column.cast(kind), None
     except pa.ArrowInvalid:
         if pa.types.is_timestamp(kind):
-            return _cast_times(column, kind)
+            values, bad = _cast_times(column, kind)
+            return (values, None) if bad is None else with_far_moments(column, values, bad)
         return _cast_some(_as_whole(column) if pa.types.is_integer(kind) else column, kind)
 
 

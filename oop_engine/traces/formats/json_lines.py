@@ -48,6 +48,7 @@ class JsonReader:
     """
 
     guessed: ClassVar[bool] = True
+    nested: ClassVar[bool] = True  # it has lists and objects
     sparse: ClassVar[bool] = True
 
     def __init__(self, path: Path, times: tuple[str, ...] = (), *, typed: bool = False) -> None:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
+from oop_engine.core.values.declared_values import MisfitError, nested_column
 from oop_engine.core.values.kinds import is_number, is_text
 from oop_engine.system.knobs import knob
 from oop_engine.traces.format import LINE, REFUSED, is_textual
@@ -159,6 +160,8 @@ def object_of(line: bytes) -> dict[str, Any] | str:
 
 
 def _at_once(lines: bytes, columns: pa.Schema, other: OtherKey | None) -> pa.Table | None:
+    if any(map(pa.types.is_nested, columns.types)):
+        return None
     rows = plain_rows(lines.strip(_SPACE))
     if rows is None:
         return None
@@ -259,16 +262,22 @@ def _texts(lines: list[bytes], fields: pa.Schema, other: OtherKey | None) -> pa.
     """Return the values of some columns as text; ``REFUSED`` and ``LINE`` are set for lines that have none."""
     rows: list[dict[str, Any]] = []
     reasons: list[str | None] = []
-    names = fields.names
+    names = [field.name for field in fields if not pa.types.is_nested(field.type)]
     wanted = {field.name: field.type for field in fields if AS_WRITTEN.encode() not in (field.metadata or {})}
     for line in lines:
         found = object_of(line)
         rows.append({} if isinstance(found, str) else found)
-        reasons.append(found if isinstance(found, str) else _misfit(found, names, wanted))
+        reasons.append(found if isinstance(found, str) else _misfit(found, fields.names, names, wanted))
         if other is not None:
             for name in rows[-1]:
                 other(name, 1)
     columns = {name: pa.array([_text(row.get(name)) for row in rows], pa.binary()) for name in names}
+    note = _quiet if other is None else lambda path: other(path, 1)
+    for field in fields:
+        if field.name not in columns:
+            columns[field.name] = nested_column(
+                [row.get(field.name) for row in rows], field, note, _leaf, reasons
+            )
     if any(reasons):
         raw = [None if reason is None else line for line, reason in zip(lines, reasons, strict=True)]
         columns |= {REFUSED: pa.array(reasons, pa.string()), LINE: pa.array(raw, pa.binary())}
@@ -283,9 +292,11 @@ def nested(row: dict[str, Any], names: list[str]) -> str | None:
     return None if found is None else f"{found} is a list or an object"
 
 
-def _misfit(row: dict[str, Any], names: list[str], wanted: dict[str, pa.DataType]) -> str | None:
+def _misfit(
+    row: dict[str, Any], all_names: list[str], names: list[str], wanted: dict[str, pa.DataType]
+) -> str | None:
     """Return the reason to refuse a row: a column twice, a nested value, a number or a boolean where none belongs."""
-    if (reason := twice(row, names) or nested(row, names)) is not None:
+    if (reason := twice(row, all_names) or nested(row, names)) is not None:
         return reason
     for name, value in row.items():
         of = type(value)
@@ -294,6 +305,19 @@ def _misfit(row: dict[str, Any], names: list[str], wanted: dict[str, pa.DataType
         ):
             return f"{name}: cannot read {json.dumps(value) if of is bool else value} as {wanted[name]}"
     return None
+
+
+def _leaf(value: Any, kind: pa.DataType, path: str) -> Any:
+    """Return a value within a list or an object: a number is none of another type, and the other way round."""
+    of = type(value)
+    numeric, boolean = is_number(kind), pa.types.is_boolean(kind)
+    if of is dict or of is list or (of is _Number and not numeric) or (of is bool and not boolean):
+        raise MisfitError(path, str(value) if of is _Number else value, kind)
+    return str(value) if of is _Number else value
+
+
+def _quiet(path: str) -> None:
+    """Count nothing."""
 
 
 def _text(value: Any) -> bytes | None:

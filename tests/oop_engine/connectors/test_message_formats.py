@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from datetime import date
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from itertools import groupby
 from random import Random
 from typing import Any
@@ -67,12 +68,75 @@ def test_csv_with_and_without_a_line_of_names() -> None:
 
 
 def test_columns_that_no_text_can_be_are_told_before_anything_is_read() -> None:
-    lists = Schema({"ts": pa.int64(), "tags": pa.list_(pa.string())}, "ts", "s")
-    for name in ("jsonl", "csv"):
+    for name, kind in (("csv", pa.list_(pa.string())), ("jsonl", pa.list_(pa.duration("s")))):
+        lists = Schema({"ts": pa.int64(), "tags": kind}, "ts", "s")
         with pytest.raises(
             TraceError, match=r"source 'in': column 'tags': list<.*> has no text form: use arrow"
         ):
             MESSAGE_FORMATS[name](lists, "source 'in'", print)
+
+
+NESTED = Schema(
+    {"ts": pa.int64(),
+     "v": pa.struct({"at": pa.timestamp("ms", "UTC"), "tags": pa.list_(pa.struct({"n": pa.int8(), "t": pa.string()}))}),
+     "m": pa.map_(pa.string(), pa.decimal128(5, 2))}, "ts", "s",
+)  # fmt: skip
+
+
+def test_lists_objects_and_maps_of_json_are_columns_of_their_types() -> None:
+    told: list[str] = []
+    made = MESSAGE_FORMATS["jsonl"](NESTED, "source 'in'", lambda reason, record, rows: told.append(reason))
+    lines = [
+        '{"ts": 1, "v": {"at": "1970-01-01T00:00:01Z", "tags": [{"n": "5", "t": "a"}, null], "x": 1}, '
+        '"m": {"a": 1.25}}',
+        '{"ts": 2, "v": null, "m": [["b", "3"]]}',
+        '{"ts": 3, "v": {"tags": [{"n": 128}]}}',
+        '{"ts": 4, "v": {"tags": [{}, {"t": 5}]}}',
+        '{"ts": 5, "v": {"at": 7}}',
+        '{"ts": 6, "v": [1]}',
+        '{"ts": 7, "m": {"a": 1.234}}',
+        '{"ts": 8, "v": {"tags": [{"n": 1, "n": 2}]}}',
+        '{"ts": 9, "m": {"a": {}}}',
+    ]
+    found = [
+        row
+        for m in made.messages("\n".join([*lines, ""]).encode())
+        if isinstance(m, Page)
+        for row in m.to_pylist()
+    ]
+    assert [(row["ts"], row["m"]) for row in found] == [
+        (1, [("a", Decimal("1.25"))]),
+        (2, [("b", Decimal("3.00"))]),
+    ]
+    assert found[0]["v"] == {
+        "at": datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC),
+        "tags": [{"n": 5, "t": "a"}, None],
+    }
+    assert made.unknown.counts == {"v.x": 1}
+    parts = ["v.tags[0].n: cannot read '128' as int8", "v.tags[1].t: cannot read '5' as string",
+             "v.at: cannot read '7'",
+             "v: cannot read ['1'] as struct", "m['a']: cannot read '1.234' as decimal128(5, 2)",
+             "v.tags[0].n: cannot read 'two values'", "m['a']: cannot read {} as decimal128(5, 2)"]  # fmt: skip
+    assert len(told) == len(parts)
+    for reason, part in zip(told, parts, strict=True):
+        assert reason.startswith(part)
+
+
+def test_fields_that_a_struct_has_not_are_left_out_and_counted_in_all_formats() -> None:
+    kind = pa.struct({"a": pa.int64()})
+    schema = Schema({"ts": pa.int64(), "v": kind}, "ts", "s")
+    for name in ("jsonl", "msgpack", "arrow"):
+        made = MESSAGE_FORMATS[name](schema, "source 'in'", pytest.fail)
+        given = given_in(name, [{"ts": 1, "v": {"a": 5, "b": 6}}, {"ts": 2, "v": {"a": 7, "b": None}}])
+        rows = [
+            row
+            for piece in given
+            for m in made.messages(piece)
+            if isinstance(m, Page)
+            for row in m.to_pylist()
+        ]
+        assert rows == [{"ts": 1, "v": {"a": 5}}, {"ts": 2, "v": {"a": 7}}]
+        assert made.unknown.counts == {"v.b": 2}
 
 
 def test_a_list_in_msgpack_that_cannot_be_read_is_left_out_alone() -> None:
@@ -84,7 +148,7 @@ def test_a_list_in_msgpack_that_cannot_be_read_is_left_out_alone() -> None:
     assert [m.to_pylist() for m in reads.messages(sent) if isinstance(m, Page)] == [
         [{"ts": ts, "tags": tags[ts]} for ts in (0, 2, 3, 5)],
     ]
-    assert told == [f"tags: cannot read {wrong} as list<item: string>" for wrong in ("5", "[7]")]
+    assert told == ["tags: cannot read 5 as list<item: string>", "tags[0]: cannot read 7 as string"]
     assert [m.to_pylist() for m in reads.messages(sent[2:3]) if isinstance(m, Page)] == [
         [{"ts": 2, "tags": []}]
     ]

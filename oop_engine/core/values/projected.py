@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 
 __all__ = ["projected"]
@@ -21,9 +20,11 @@ def projected(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if types.is_struct(column.type) and types.is_struct(kind):
         return _struct(column, kind)
     if types.is_map(column.type) and types.is_map(kind):
-        gone = np.append(column.is_null().to_numpy(zero_copy_only=False), False)
-        offsets = pa.array(column.offsets.to_numpy(), pa.int32(), mask=gone)
-        return pa.MapArray.from_arrays(offsets, column.keys, projected(column.items, kind.item_type))
+        whole = column if not column.offset else column.take(pa.array(range(len(column))))
+        items = projected(whole.items, kind.item_type)
+        of = pa.map_(column.type.key_type, items.type)
+        pairs = pa.StructArray.from_arrays([whole.keys, items], fields=list(pa.struct(_pair(of))))
+        return pa.Array.from_buffers(of, len(whole), whole.buffers()[:2], children=[pairs])
     if (
         types.is_list(column.type)
         and types.is_nested(kind)
@@ -32,6 +33,10 @@ def projected(column: pa.Array, kind: pa.DataType) -> pa.Array:
         values = projected(column.values, kind.value_type)
         return pa.ListArray.from_arrays(column.offsets, values, mask=column.is_null())
     return column
+
+
+def _pair(of: pa.MapType) -> list[pa.Field]:
+    return [pa.field("key", of.key_type, nullable=False), pa.field("value", of.item_type)]
 
 
 def _struct(column: pa.StructArray, kind: pa.StructType) -> pa.Array:
