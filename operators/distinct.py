@@ -52,7 +52,7 @@ from oop_engine.core.snapshot import changing
 from oop_engine.operators.kernels.hashing import add_pairs
 from oop_engine.operators.keys.behind import Behind, with_bounds
 from oop_engine.operators.keys.group_match import matching
-from oop_engine.operators.keys.key_table import KeyTable
+from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.revisions.net_rows import NetRows
 from oop_engine.system.knobs import knob
 
@@ -125,7 +125,7 @@ class Distinct(Operator):
         [schema] = self.schemas_out
         self._names = [n for n in schema.names if n != schema.progressing]
         self._zeros = zeros_in(schema, self._names)
-        self._index = GroupIndex([schema.type_of(n) for n in self._names], KeyTable)
+        self._index = GroupIndex([schema.type_of(n) for n in self._names], IN_KERNELS)
         self._start(np.empty(0, np.int64), np.empty(0, np.int64))
         self._net = None if schema.change is None else NetRows(schema)
         self._behind = Behind() if self._net is None else self._net.behind

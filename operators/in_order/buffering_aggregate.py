@@ -37,7 +37,7 @@ from oop_engine.core.punctuation import FOREVER, NEVER, Linear, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation, Arrays
-from oop_engine.operators.keys.key_table import KeyTable
+from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.ordering.time_sorted import last_time
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.checks import MOST_WINDOWS, checked
@@ -125,7 +125,7 @@ class BufferingAggregate(Operator):
         self._stamps = Stamps([self._extents], self.stamp)
         read = {schema.progressing, *self.by, *(c for a in self.aggregates.values() for c in a.columns)}
         self._schema = schema.select([name for name in schema.names if name in read])
-        self._groups = GroupIndex([schema.type_of(name) for name in self.by], KeyTable)
+        self._groups = GroupIndex([schema.type_of(name) for name in self.by], IN_KERNELS)
         self._pages: list[Page] = []  # sorted by time, one after the other
         self._slots: list[Integers] = []  # the group of each tuple
         self._tuples = self._nbytes = 0

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.groups.group_index import comparable
 from oop_engine.operators.kernels.hashing import equal_bytes, equal_values, mix_bytes, mix_integers
+from oop_engine.operators.keys.flat import is_same, offsets_and_bytes
 
 __all__ = ["Flat", "KeyCodes", "key_hashes"]
 
@@ -26,7 +27,6 @@ Marks = NDArray[np.bool_]
 Rows = NDArray[np.int32]
 Flat = list[tuple[NDArray[Any], ...]]
 """Of each key column its values, or offsets and bytes."""
-Offsets = NDArray[np.int64] | NDArray[np.int32]
 
 
 class KeyCodes:
@@ -82,7 +82,7 @@ class KeyCodes:
 
     def flat(self, columns: Sequence[pa.Array]) -> Flat:
         """Return the memory of key columns, for ``equal_at``; they must be comparable ``in_place``."""
-        return [(_fixed(c),) if pa.types.is_primitive(c.type) else _bytes(c) for c in columns]
+        return [(_fixed(c),) if pa.types.is_primitive(c.type) else offsets_and_bytes(c) for c in columns]
 
     def equal_at(self, keys: Flat, rows: Rows, others: Flat, of: Rows, same: Marks) -> None:
         """Take from ``same``, bool (pairs,), those pairs of some ``rows`` and rows ``of`` the others whose keys differ.
@@ -102,7 +102,7 @@ class KeyCodes:
     def _of_dictionary(self, place: tuple[int, int], column: pa.DictionaryArray) -> Ints:
         """Return a hash a row; pages that are slices of one column share their dictionary."""
         known, codes = self._hashed.get(place, (None, None))
-        if known is None or codes is None or not _is_same(known, column.dictionary):
+        if known is None or codes is None or not is_same(known, column.dictionary):
             codes = _hashed(column.dictionary)
             self._hashed[place] = column.dictionary, codes
         rows: Ints = codes[column.indices.to_numpy()]
@@ -139,12 +139,6 @@ def _value_type(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def _is_same(a: pa.Array, b: pa.Array) -> bool:
-    """Tell whether two arrays are one in memory; memory that is held is not used again."""
-    where = [(x.offset, len(x), *(y and (y.address, y.size) for y in x.buffers())) for x in (a, b)]
-    return where[0] == where[1]
-
-
 def _integers(column: pa.Array) -> Ints | None:
     """Return values as int64 if each kind of them fits there, without copying if they are."""
     kind = column.type
@@ -171,21 +165,5 @@ def _hashed(column: pa.Array) -> Ints:
         if (integers := _integers(column)) is not None:
             mix_integers(codes, integers)
         else:
-            mix_bytes(codes, *_bytes(column))
+            mix_bytes(codes, *offsets_and_bytes(column))
     return codes
-
-
-def _bytes(column: pa.Array) -> tuple[Offsets, NDArray[np.uint8]]:
-    """Return where the bytes of each row begin, and of the last one end, and all bytes."""
-    kind, types = column.type, pa.types
-    if types.is_string_view(kind) or types.is_binary_view(kind):
-        return _bytes(column.cast(pa.large_binary()))
-    last = column.buffers()[-1]
-    data = np.frombuffer(last, np.uint8) if last is not None else np.empty(0, np.uint8)
-    if types.is_fixed_size_binary(kind) or types.is_decimal(kind) or types.is_interval(kind):
-        width = int(kind.bit_width) // 8
-        return np.arange(column.offset, column.offset + len(column) + 1) * width, data
-    large = types.is_large_string(kind) or types.is_large_binary(kind)
-    raw = column.buffers()[1]
-    offsets: Offsets = np.frombuffer(raw, np.int64) if large else np.frombuffer(raw, np.int32)
-    return offsets[column.offset : column.offset + len(column) + 1], data

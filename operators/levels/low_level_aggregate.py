@@ -39,7 +39,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
 from oop_engine.operators.keys.group_match import matching
 from oop_engine.operators.keys.key_codes import key_hashes
-from oop_engine.operators.keys.key_table import KeyTable
+from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.accumulators import is_ragged
 from oop_engine.operators.slicing.checks import checked
@@ -136,7 +136,7 @@ class LowLevelAggregate(Operator):
         self._types = [schema.type_of(name) for name in self.by]
         self._states = States(self._rows.parts)
         self._table = EntryTable(self._rows.parts, self.slots, self.flush, probe=self.probe)
-        self._groups = GroupIndex(self._types, KeyTable)
+        self._groups = GroupIndex(self._types, IN_KERNELS)
         self._progress = Progress()
         self._below = Linear(NEVER)
 

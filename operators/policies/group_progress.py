@@ -15,7 +15,7 @@ from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, shift
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.kernels.ordering import due, nth_largest
-from oop_engine.operators.keys.key_table import KeyTable
+from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.policies.policies import PerGroup
 from oop_engine.operators.policies.running_bound import floored
 
@@ -36,7 +36,7 @@ class GroupProgress:
         self._count, self._slack = policy.lag(schema, place)
         self.granularity = granularity
         self._fields = pa.schema([schema.fields.field(name) for name in policy.by])
-        self._index = GroupIndex(self._fields.types, KeyTable)
+        self._index = GroupIndex(self._fields.types, IN_KERNELS)
         self._largest = np.full((0, self._count + 1), NEVER)  # (capacity, count + 1)  min-heaps
         self._table = np.full((4, 0), NEVER)  # (4, capacity)
         self._last = np.array([0, -1])  # the epoch, and who made the last cut

@@ -19,7 +19,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.keys.behind import Behind
 from oop_engine.operators.keys.group_match import matching
-from oop_engine.operators.keys.key_table import KeyTable
+from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.system.knobs import knob
 
 __all__ = ["NetRows", "changes_of"]
@@ -58,7 +58,7 @@ class NetRows:
 
     def __init__(self, schema: Schema) -> None:
         self.plain = schema.plain()
-        self._index = GroupIndex(self.plain.fields.types, KeyTable)
+        self._index = GroupIndex(self.plain.fields.types, IN_KERNELS)
         self._counts = np.zeros(0, np.int64)  # (room,)
         self._times = np.zeros(0, np.int64)  # (room,)
         self._tuples = 0  # rows that are there, each once

@@ -42,7 +42,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.keys.behind import BehindGroups
 from oop_engine.operators.keys.group_match import matching
-from oop_engine.operators.keys.key_table import KeyTable
+from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.slicing.checks import AT_ONCE, LongGapError, pauses
 from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.store import Store
@@ -64,7 +64,7 @@ class Closing:
     def __init__(self, output: Output, schema: Schema, by: tuple[str, ...], stores: Sequence[Store]) -> None:
         self._output, self._by, self._progressing = output, by, schema.progressing
         self.stores = list(stores)
-        self._groups = GroupIndex([schema.type_of(name) for name in by], KeyTable)
+        self._groups = GroupIndex([schema.type_of(name) for name in by], IN_KERNELS)
         self._progress = Progress()
         self._asked, self._newest = False, NEVER  # the largest time since somebody asked for open windows
         self.behind = BehindGroups(by, self._groups)

@@ -22,7 +22,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
 from oop_engine.operators.keys.group_match import matching
-from oop_engine.operators.keys.key_table import KeyTable
+from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.values.columns import Integers, begins_of, filled_up
 from oop_engine.operators.windows import Definition, Extents, Gap, Over, Windows
 from oop_engine.operators.windows.capped import Capped
@@ -76,7 +76,7 @@ class Tagger:
         self._over = over
         self._progressing = schema.progressing
         self._by = by if over is Over.GROUP_ROWS else ()
-        self._index = GroupIndex([schema.type_of(name) for name in self._by], KeyTable)
+        self._index = GroupIndex([schema.type_of(name) for name in self._by], IN_KERNELS)
         self._next = np.zeros(0, np.int64)  # (groups,)  the next tuple's number
 
     @property

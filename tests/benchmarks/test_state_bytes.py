@@ -10,6 +10,8 @@ import pytest
 
 from benchmarks.studies.sizes import held_bytes
 from oop_engine import GroupIndex, Linear, Page, Schema
+from oop_engine.core.groups.group_index import KeyTables
+from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.testing import Driver
 from tests.cases import Case, all_cases
 
@@ -79,9 +81,10 @@ def test_operators_tell_the_bytes_that_they_hold(case: Case) -> None:
 
 @pytest.mark.parametrize("kind", [pa.int32(), pa.float64(), pa.string(), pa.large_binary()], ids=str)
 @pytest.mark.parametrize("columns", [1, 2])
-def test_groups_tell_the_bytes_that_they_hold(kind: pa.DataType, columns: int) -> None:
+@pytest.mark.parametrize("tables", [KeyTables(), IN_KERNELS], ids=["numpy", "kernels"])
+def test_groups_tell_the_bytes_that_they_hold(kind: pa.DataType, columns: int, tables: KeyTables) -> None:
     rng = np.random.default_rng(7)
-    index = GroupIndex([kind] * columns)
+    index = GroupIndex([kind] * columns, tables)
     for _ in range(PAGES):
         keys = pa.array(rng.integers(0, GROUPS, ROWS))
         keys = keys.cast(kind) if pa.types.is_primitive(kind) else keys.cast(pa.string()).cast(kind)

@@ -13,10 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import GroupIndex
+from oop_engine.core.groups.group_index import KeyTables
 from oop_engine.core.snapshot import pack, unpack
+from oop_engine.operators.keys.tables import IN_KERNELS
 from tests.naive.kernel import slots_of
 
 NAN = float("nan")
+TABLES = pytest.mark.parametrize("tables", [KeyTables(), IN_KERNELS], ids=["numpy", "kernels"])
 PRICE = [Decimal("1.50"), Decimal("2.00"), Decimal("-1.50")]
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "bool": (pa.bool_(), [True, False]),
@@ -66,7 +69,12 @@ def batches(draw: st.DrawFn, names: list[str]) -> list[list[pa.Array]]:
 
 
 def check(names: list[str], parts: list[list[pa.Array]], kept: list[bool]) -> None:
-    index, known = GroupIndex([VALUES[n][0] for n in names]), {}  # type: ignore[var-annotated]
+    for tables in (KeyTables(), IN_KERNELS):
+        check_in(tables, names, parts, kept)
+
+
+def check_in(tables: KeyTables, names: list[str], parts: list[list[pa.Array]], kept: list[bool]) -> None:
+    index, known = GroupIndex([VALUES[n][0] for n in names], tables), {}  # type: ignore[var-annotated]
     for part in parts:
         assert index.find(part).tolist() == slots_of(rows(part, 0), known, add=False)
         assert index.encode(part).tolist() == slots_of(rows(part, 0), known, add=True)
@@ -76,7 +84,7 @@ def check(names: list[str], parts: list[list[pa.Array]], kept: list[bool]) -> No
     slots = [slot for slot in range(len(index)) if kept[slot % len(kept)]]
     index.keep(np.array(slots, np.int64))
     place = {slot: i for i, slot in enumerate(slots)}
-    loaded = GroupIndex([VALUES[n][0] for n in names])
+    loaded = GroupIndex([VALUES[n][0] for n in names], tables)
     loaded.load(unpack("test", pack("test", index.save())))
     for part in parts:
         expected = [place.get(slot, -1) for slot in slots_of(rows(part, 0), known, add=False)]
@@ -123,11 +131,12 @@ def test_without_columns_there_is_one_group_once_there_is_a_row() -> None:
     assert len(index) == 0
 
 
-def test_equal_keys_of_other_types_are_found() -> None:
-    index = GroupIndex([pa.int32()])
+@TABLES
+def test_equal_keys_of_other_types_are_found(tables: KeyTables) -> None:
+    index = GroupIndex([pa.int32()], tables)
     index.encode([pa.array([5], pa.int32())])
     assert index.find([pa.array([5, 6], pa.int64())]).tolist() == [0, -1]
-    words = GroupIndex([pa.string()])
+    words = GroupIndex([pa.string()], tables)
     words.encode([pa.array(["a"])])
     for many in (pa.large_string(), pa.binary()):
         expected = 0 if many == pa.large_string() else -1
@@ -135,12 +144,13 @@ def test_equal_keys_of_other_types_are_found() -> None:
     assert words.find([pa.array(["b", "a"]).dictionary_encode()]).tolist() == [-1, 0]
 
 
+@TABLES
 @pytest.mark.parametrize(
     "kind", [pa.string(), pa.large_string(), pa.binary(), pa.int16(), pa.float32()], ids=str
 )
-def test_slots_of_large_pages(kind: pa.DataType) -> None:
+def test_slots_of_large_pages(kind: pa.DataType, tables: KeyTables) -> None:
     rng = np.random.default_rng(0)
-    index, known = GroupIndex([kind]), {}  # type: ignore[var-annotated]
+    index, known = GroupIndex([kind], tables), {}  # type: ignore[var-annotated]
     for rows, values in [(500, 40), (70, 400), (1000, 400), (100, 2000), (3000, 2000)]:
         keys = pa.array(rng.integers(0, values, rows), mask=rng.random(rows) < 0.01)
         page = keys.cast(kind) if pa.types.is_primitive(kind) else keys.cast(pa.string()).cast(kind)
@@ -153,9 +163,10 @@ def test_slots_of_large_pages(kind: pa.DataType) -> None:
     assert index.find([index.keys(np.arange(len(index)))[0]]).tolist() == list(range(len(index)))
 
 
+@TABLES
 @pytest.mark.parametrize("kind", [pa.int64(), pa.string()], ids=str)
-def test_bytes_follow_the_keys(kind: pa.DataType) -> None:
-    index = GroupIndex([kind])
+def test_bytes_follow_the_keys(kind: pa.DataType, tables: KeyTables) -> None:
+    index = GroupIndex([kind], tables)
     empty = index.nbytes
     index.encode([pa.array(range(100_000)).cast(kind)])
     assert 100_000 * (8 + 8) < index.nbytes < 100_000 * 250
@@ -183,16 +194,17 @@ KINDS: dict[str, tuple[Callable[[int], Any], pa.DataType]] = {
 }
 
 
+@TABLES
 @pytest.mark.parametrize("rows", [20, 200])
 @pytest.mark.parametrize("name", KINDS)
-def test_keys_of_any_type_are_told_apart_and_found_again(name: str, rows: int) -> None:
+def test_keys_of_any_type_are_told_apart_and_found_again(name: str, rows: int, tables: KeyTables) -> None:
     make, kind = KINDS[name]
     expected = [i % 7 for i in range(rows)]
     column = pa.array([None if i == 6 else make(i) for i in expected], kind)
-    index = GroupIndex([kind])
+    index = GroupIndex([kind], tables)
     assert index.encode([column]).tolist() == expected
     assert index.find([column]).tolist() == expected
     assert index.keys(np.arange(7))[0].equals(column.slice(0, 7))
-    loaded = GroupIndex([kind])
+    loaded = GroupIndex([kind], tables)
     loaded.load(unpack("test", pack("test", index.save())))
     assert loaded.find([column]).tolist() == expected

@@ -6,7 +6,8 @@ is its *slot*.  Slots are dense and given in order of first sight; the keys may 
 of any type that Arrow can ``take`` rows of.  Integers, and types that can be viewed as such (floats,
 instants, booleans), are looked up in NumPy, all rows of a page at once.  Others take a hash
 lookup a tuple inside Arrow; Python sees only the keys that differ within a page, and of
-texts, as long as there are not many more than rows, only new ones.
+texts, as long as there are not many more than rows, only new ones.  Operators look up integers and
+texts in kernels (``operators/keys/tables.py``), and Python sees none of them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 from collections.abc import Callable, Sequence
 from itertools import islice
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgpack
 import numpy as np
@@ -31,11 +32,12 @@ from oop_engine.core.groups.zeros import unsigned_zeros
 from oop_engine.core.saved import Saved
 from oop_engine.system.knobs import knob
 
-__all__ = ["GroupIndex", "comparable", "occurring", "plain_value"]
+__all__ = ["GroupIndex", "KeyTables", "comparable", "is_text", "occurring", "plain_value"]
 
 Integers = NDArray[np.int64]
 
 _UNKNOWN = -1
+_CODE_BITS, _CODE = 32, (1 << 32) - 1  # of the last column's code in that of a pair
 _nbytes = attrgetter("nbytes")
 _WHOLE = frozenset(
     kind.id for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32())
@@ -73,12 +75,41 @@ class CodeTable(Protocol):
         ...
 
 
+class Level(Protocol):
+    """Codes of the distinct values of one column, null among them."""
+
+    def __len__(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    def encode(self, column: pa.Array, *, add: bool) -> Integers:
+        """Return the code of each value; new ones get the next free codes, or -1 unless ``add``."""
+        ...
+
+
+class Readable(Level, Protocol):
+    """One that gives values back."""
+
+    def values(self, codes: Integers, kind: pa.DataType) -> pa.Array:
+        """Return the value of each code as a column of type ``kind``."""
+        ...
+
+
+class KeyTables(NamedTuple):
+    """The makers of tables of integers, and of texts or bytes (None: a Python dictionary finds these)."""
+
+    integers: Callable[[], CodeTable] = IntegerTable
+    texts: Callable[[pa.DataType], Readable] | None = None
+
+
+_IN_NUMPY = KeyTables()
+
+
 class GroupIndex:
     """Slots of the distinct rows of some key columns (``types``; none: one single group).
 
     Two keys are the same if they are equal as SQL's GROUP BY has it: null equals null, NaN
-    equals NaN, -0.0 equals 0.0.  ``table`` makes the tables of
-    integers: in NumPy, or in kernels (``operators/keys/key_table.py``).  ``whole``: the table of the one key column, if
+    equals NaN, -0.0 equals 0.0.  ``tables``: how codes are found, in NumPy or
+    in kernels (``operators/keys/tables.py``).  ``whole``: the table of the one key column, if
     there is one and it has integers; so keys may be given as an array (``encode_integers``).
 
     >>> index = GroupIndex([pa.string()])
@@ -88,15 +119,22 @@ class GroupIndex:
     array([ 1, -1])
     """
 
-    def __init__(self, types: Sequence[pa.DataType], table: Callable[[], CodeTable] = IntegerTable) -> None:
+    __slots__ = (
+        "_chunks", "_key_bytes", "_levels", "_pairs", "_parts", "_read", "_tables", "_types", "size", "whole",
+    )  # fmt: skip
+
+    def __init__(self, types: Sequence[pa.DataType], tables: KeyTables = _IN_NUMPY) -> None:
         self._types = list(types)
-        self._table = table
-        self._levels = [_codes_of(kind, table) for kind in self._types[:1]]
-        for kind in self._types[1:]:
-            self._levels += [_codes_of(kind, table), _IntegerCodes(table())]  # of the column, of the pair
-        self._tables = [one.table if isinstance(one, _IntegerCodes) else one for one in self._levels]
+        self._tables = tables
+        self._levels = [_codes_of(kind, tables) for kind in self._types]  # of each column
+        self._pairs = [
+            tables.integers() for _ in self._types[1:]
+        ]  # of the codes so far and the next column's
+        self._parts = [one.table if isinstance(one, _IntegerCodes) else one for one in self._levels]
+        self._parts += self._pairs
+        # Keys are read from the tables, or where one cannot give them back they are kept beside.
+        self._read = all(map(_can_be_read, self._levels, self._types))
         self._chunks: list[list[pa.Array]] = []
-        # One column of integers is read from its table; else the keys are kept beside.
         only = self._levels[0] if len(self._types) == 1 else None
         self.whole = only.table if isinstance(only, _IntegerCodes) and self._types[0].id in _WHOLE else None
         self.size = 0  # how many there are
@@ -108,7 +146,7 @@ class GroupIndex:
     @property
     def nbytes(self) -> int:
         """Bytes of the keys, and of the tables that find them, with the room that is left in them; O(1)."""
-        tables: int = sum(map(_nbytes, self._tables))
+        tables: int = sum(map(_nbytes, self._parts))
         return self._key_bytes + tables
 
     def encode(self, columns: Sequence[pa.Array], rows: int | None = None) -> NDArray[np.int64]:
@@ -121,12 +159,12 @@ class GroupIndex:
         if not self._types:
             self.size = max(self.size, min(rows or 0, 1))
             return _FIRST[:rows] if rows and rows <= _FIRST.size else np.zeros(rows or 0, np.int64)
-        slots = (
+        slots: Integers = (
             self._codes(columns, add=True) if columns[1:] else self._levels[0].encode(columns[0], add=True)
         )
-        if self.whole is not None:
-            self.size = int(self.whole.sizes[0])
-        elif (known := self.size) < (size := len(self._tables[-1])):
+        if self._read:
+            self.size = int(self._parts[-1].sizes[0])
+        elif (known := self.size) < (size := len(self._parts[-1])):
             first = np.empty(size - known, np.int64)
             new = np.flatnonzero(slots >= known)[::-1]
             first[slots[new] - known] = new  # written backwards, so the first sight stays
@@ -154,14 +192,10 @@ class GroupIndex:
         """Return the key columns of some slots."""
         if not self._types:
             return []
-        if self.whole is not None:
-            kind, null = self._types[0], self.whole.sizes[1]
-            whole = self.whole.keys.take(slots)
-            if kind.bit_width != 64:
-                whole = whole.astype(kind.to_pandas_dtype())
-            if null >= 0 and (nulls := slots == null).any():
-                return [pa.array(whole, kind, mask=nulls)]
-            return [pa.Array.from_buffers(kind, whole.size, [None, pa.py_buffer(whole)])]
+        if self._read:
+            return (
+                self._from_tables(slots) if self._pairs else [self._levels[0].values(slots, self._types[0])]
+            )
         if not self._chunks:
             return [pa.nulls(0, t) for t in self._types]
         if len(self._chunks) > 1:
@@ -176,10 +210,21 @@ class GroupIndex:
             found.append(pc.call_function("array_take", [column, wanted]))
         return found
 
+    def _from_tables(self, slots: Integers) -> list[pa.Array]:
+        """Return the key columns of some slots, of which the tables have all."""
+        found = []
+        for pairs, level, kind in zip(
+            reversed(self._pairs), reversed(self._levels), reversed(self._types), strict=False
+        ):
+            both = pairs.keys.take(slots)
+            found.append(level.values(both & _CODE, kind))
+            slots = both >> _CODE_BITS
+        return [self._levels[0].values(slots, self._types[0]), *reversed(found)]
+
     def keep(self, slots: NDArray[np.int64]) -> None:
         """Forget every group but ``slots`` (sorted); group ``slots[i]`` gets slot ``i``."""
         columns = self.keys(slots)
-        self.__init__(self._types, self._table)  # type: ignore[misc]
+        self.__init__(self._types, self._tables)  # type: ignore[misc]
         self.encode(columns, rows=len(slots))
 
     def save(self) -> dict[str, Any]:
@@ -190,7 +235,7 @@ class GroupIndex:
 
     def load(self, saved: Saved) -> None:
         """Take the state that ``save`` returned; slots are the same as then."""
-        self.__init__(self._types, self._table)  # type: ignore[misc]
+        self.__init__(self._types, self._tables)  # type: ignore[misc]
         size = saved.integer("size", least=0, most=2**62 if self._types else 1)
         fields = pa.schema([(str(i), kind) for i, kind in enumerate(self._types)])
         columns = saved.batch("keys", fields, size).columns if self._types else []
@@ -212,15 +257,16 @@ class GroupIndex:
         self._key_bytes += sum(column.get_total_buffer_size() for column in columns)
 
     def _codes(self, columns: Sequence[pa.Array], *, add: bool) -> Integers:
-        levels = iter(self._levels)
-        codes = next(levels).encode(columns[0], add=add)
-        for column in columns[1:]:
-            more = next(levels).encode(column, add=add)
-            pair = (codes << 32) | more
-            unknown = (codes < 0) | (more < 0)
-            pair[unknown] = _UNKNOWN
-            codes = next(levels).encode(pa.array(pair, mask=unknown), add=add)
-            codes[unknown] = _UNKNOWN
+        codes: Integers = self._levels[0].encode(columns[0], add=add)
+        for pairs, level, column in zip(self._pairs, self._levels[1:], columns[1:], strict=True):
+            more = level.encode(column, add=add)
+            pair, code_of = (codes << _CODE_BITS) | more, pairs.encode if add else pairs.find
+            if pair.size and min(int(codes.min()), int(more.min())) < 0:
+                known = (codes >= 0) & (more >= 0)
+                codes = np.full(pair.size, _UNKNOWN)
+                codes[known] = code_of(pair[known])
+            else:
+                codes = code_of(pair)
         return codes
 
 
@@ -247,7 +293,7 @@ class _Codes:
         column = comparable(column)
         if len(column) <= _FEW:
             return self._look_up(column.to_pylist(), add=add)
-        if not self._texts or not _is_text(column.type) or len(self._code) > 2 * len(column):
+        if not self._texts or not is_text(column.type) or len(self._code) > 2 * len(column):
             return self._encode(column, add=add)
         found = pc.index_in(column, value_set=self._values(column.type))
         codes: Integers = found.fill_null(_UNKNOWN).to_numpy().astype(np.int64)
@@ -319,6 +365,22 @@ class _IntegerCodes:
     def __init__(self, table: CodeTable) -> None:
         self.table = table
 
+    def __len__(self) -> int:
+        return len(self.table)
+
+    @property
+    def nbytes(self) -> int:
+        return self.table.nbytes
+
+    def values(self, codes: Integers, kind: pa.DataType) -> pa.Array:
+        null, whole = self.table.sizes[1], self.table.keys.take(codes)
+        if kind.bit_width != 64:
+            whole = whole.astype(f"u{kind.bit_width // 8}")  # the bits that a signed one has, too
+        valid, nulls = None, 0
+        if null >= 0 and (nulls := int(np.count_nonzero(codes == null))):
+            valid = pa.py_buffer(np.packbits(codes != null, bitorder="little"))
+        return pa.Array.from_buffers(kind, whole.size, [valid, pa.py_buffer(whole)], nulls)
+
     def encode(self, column: pa.Array, *, add: bool) -> Integers:
         if column.type.id in _WHOLE and not column.null_count:  # as mostly
             values = column.to_numpy()
@@ -334,18 +396,34 @@ class _IntegerCodes:
         return codes
 
 
-def _codes_of(kind: pa.DataType, table: Callable[[], CodeTable]) -> _Codes | _IntegerCodes:
+def _codes_of(kind: pa.DataType, tables: KeyTables) -> Any:
+    """Return the codes of values of a type."""
     if isinstance(kind, pa.BaseExtensionType):
-        return _codes_of(kind.storage_type, table)
+        return _codes_of(kind.storage_type, tables)
     if pa.types.is_dictionary(kind):
-        return _codes_of(kind.value_type, table)
+        return _codes_of(kind.value_type, tables)
+    if tables.texts is not None and (is_text(kind) or _is_bytes(kind)):
+        return tables.texts(kind)
     instant = pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
     plain = instant or pa.types.is_floating(kind) or (_is_plain(kind) and not pa.types.is_uint64(kind))
-    return _IntegerCodes(table()) if plain else _Codes(texts=_is_text(kind))
+    return _IntegerCodes(tables.integers()) if plain else _Codes(texts=is_text(kind))
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def _can_be_read(level: Level, kind: pa.DataType) -> bool:
+    """Tell whether the codes of a column of type ``kind`` give its values back."""
+    if isinstance(level, _IntegerCodes):
+        instant = pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
+        return instant or kind.id in _WHOLE
+    return not isinstance(level, _Codes) and not isinstance(kind, pa.BaseExtensionType)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Tell whether values are texts between offsets."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def _is_plain(kind: pa.DataType) -> bool:

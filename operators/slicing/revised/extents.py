@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from oop_engine.core.groups.group_index import GroupIndex
 from oop_engine.core.punctuation import FOREVER
-from oop_engine.operators.keys.key_table import KeyTable
+from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.slicing.tagger import ranks
 from oop_engine.operators.values.columns import Integers
 
@@ -60,7 +60,7 @@ def exactly(windows: Extents, some: Extents) -> Integers:
     Both are slots, definitions, starts and ends, int64 (n,).
     """
     count, columns = windows[0].size, [np.concatenate(pair) for pair in zip(windows, some, strict=True)]
-    same = GroupIndex([pa.int64()] * 4, KeyTable).encode(list(map(pa.array, columns)), columns[0].size)
-    pairs = GroupIndex([pa.int64()] * 2, KeyTable)
+    same = GroupIndex([pa.int64()] * 4, IN_KERNELS).encode(list(map(pa.array, columns)), columns[0].size)
+    pairs = GroupIndex([pa.int64()] * 2, IN_KERNELS)
     pairs.encode([pa.array(same[:count]), pa.array(ranks(same[:count]))], count)
     return pairs.find([pa.array(same[count:]), pa.array(ranks(same[count:]))], some[0].size)

@@ -1,0 +1,1 @@
+"""Kernels of text keys: their words, and the table that finds them."""

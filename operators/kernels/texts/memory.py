@@ -1,0 +1,78 @@
+"""Memory: kernels that read and write words of bytes behind a pointer, and the hash of two words; this loads Numba.
+
+A load from an array begins at a whole number of its items; texts begin anywhere.
+
+A place in memory is a pointer and a distance in bytes, never one integer.  Numba links a kernel into its callers as it
+is after code generation, where LLVM has written ``base + distance`` of integers as a pointer to ``distance``, displaced
+by ``base``.  In a caller where the distance is known to be 0 that is a null pointer, so LLVM removes the load and what
+follows from it: the caller's copy of the kernel computes something else than the kernel.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+__all__ = ["byte", "hashed", "integer", "memory", "put", "word"]
+
+
+@intrinsic
+def memory(typing, array):
+    """Return a pointer to the first item of an array, which the caller must hold as long as the pointer is used."""
+
+    def first(context, builder, signature, arguments):
+        items = context.make_array(array)(context, builder, arguments[0]).data
+        return builder.bitcast(items, context.get_value_type(types.voidptr))
+
+    return types.voidptr(array), first
+
+
+def _load(number):
+    """Return a kernel that reads a number of a type behind a pointer, in one load."""
+
+    @intrinsic
+    def read(typing, base, distance):
+        def load(context, builder, signature, arguments):
+            return builder.load(_behind(builder, arguments, number), align=1)
+
+        return number(types.voidptr, types.uint64), load
+
+    return read
+
+
+word, integer, byte = _load(types.uint64), _load(types.int32), _load(types.uint8)
+
+
+@intrinsic
+def put(typing, base, distance, given):
+    """Write a word as eight bytes behind a pointer, in one store."""
+
+    def store(context, builder, signature, arguments):
+        builder.store(arguments[2], _behind(builder, arguments, types.uint64), align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.voidptr, types.uint64, types.uint64), store
+
+
+def _behind(builder, arguments, number):
+    """Return a pointer to a number of a type at a distance behind another one."""
+    place = builder.gep(arguments[0], [arguments[1]])
+    return builder.bitcast(place, ir.IntType(number.bitwidth).as_pointer())
+
+
+@intrinsic
+def hashed(typing, first, second):
+    """Return the hash of two words: both halves of a product, one over the other."""
+
+    def product(context, builder, signature, arguments):
+        wide, narrow = ir.IntType(128), ir.IntType(64)
+        keys = (narrow(0x9E3779B97F4A7C15), narrow(0xD6E8FEB86659FD93))
+        one, other = (
+            builder.zext(builder.xor(given, key), wide) for given, key in zip(arguments, keys, strict=True)
+        )
+        both = builder.mul(one, other)
+        high = builder.trunc(builder.lshr(both, wide(64)), narrow)
+        return builder.xor(high, builder.trunc(both, narrow))
+
+    return types.uint64(types.uint64, types.uint64), product
