@@ -8,5 +8,7 @@ They make the graphs that are built by hand, and nothing in the engine knows of 
     event_time    the column of event time: how far out of order, how silent
     sources       stream, scan
     graph_of      a query becomes a graph, in which equal steps are one node
+    shared        aggregates of equal windows become one
+    columns_read  a run has no other columns than those that are read
     running       a query over feeds: results, rows as they become final, services
 """

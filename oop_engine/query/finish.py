@@ -13,12 +13,16 @@ __all__ = ["ALL", "Finish"]
 
 @dataclass(frozen=True)
 class Finish:
-    """``hidden`` columns are there for the engine; ``order`` has columns, downwards and nulls first; ``limit`` rows."""
+    """``hidden`` columns are there for the engine; ``order`` has columns, downwards and nulls first; ``limit`` rows.
+
+    ``if_none``: the result where there is none, of aggregates without a key over no records.
+    """
 
     hidden: frozenset[str] = frozenset()
     order: tuple[tuple[str, bool, bool], ...] = ()
     limit: int | None = None
     offset: int = 0
+    if_none: pa.Table | None = None
 
     @property
     def needs_all(self) -> bool:
@@ -41,6 +45,10 @@ class Finish:
                 directions.append((f"key{i}", "descending" if down else "ascending"))
             at = pc.sort_indices(pa.table(keys), sort_keys=directions).to_numpy().astype(np.int64)
         return at[self.offset :][: self.limit]
+
+    def of_none(self) -> pa.Table | None:
+        """Return the result where there is none; None: no rows."""
+        return None if self.offset or self.limit == 0 else self.if_none
 
     def shown(self, names: list[str]) -> list[str]:
         """Return the columns that are not hidden."""

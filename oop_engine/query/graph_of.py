@@ -16,6 +16,7 @@ from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.policies.late import Late
 from oop_engine.query.event_time import EventTime
 from oop_engine.query.feeds import disorder_of
+from oop_engine.query.shared import SharedAggregate, windows_of
 from oop_engine.query.step import QueryStep, StepOutput, steps_of
 
 __all__ = ["Built", "built"]
@@ -60,6 +61,8 @@ class _Builder:
         self._given: dict[Any, str] = {}
         self._keys: dict[int, Any] = {}
         self._diverted: set[Any] = set()
+        self._shared: dict[Any, SharedAggregate] = {}
+        self._members: dict[Any, set[Any]] = {}
         for output in results.values():
             self._look(output)
         self._taken = {*results, *self._given.values()}
@@ -80,8 +83,17 @@ class _Builder:
             key = self._key(step)
             if step.name is not None:
                 self._given[key] = step.name
+            if (windows := windows_of(step)) is not None:
+                self._share((windows, key[1]), key, step.operator)
             if port == _LATE and isinstance(step.operator, Punctuate):
                 self._diverted.add(key)
+
+    def _share(self, of: Any, key: Any, made: Any) -> None:
+        """Take an aggregate, once for equal steps."""
+        members = self._members.setdefault(of, set())
+        if key not in members:
+            members.add(key)
+            self._shared.setdefault(of, SharedAggregate(made)).add(made)
 
     def _key(self, step: QueryStep) -> Any:
         """Return a key that is equal for equal steps."""
@@ -100,6 +112,9 @@ class _Builder:
 
     def _added(self, step: QueryStep, key: Any) -> Stream:
         inputs = [self._stream(one) for one in step.inputs]
+        of = (windows_of(step), key[1])
+        if len(self._members.get(of, ())) > 1:
+            return self._part(step, of, inputs)
         name, graph = self._name(step, key), self.built.graph
         if name in graph.nodes:
             msg = f"query {graph.name!r}: two steps are called {name!r}: give them different names, .named('...')"
@@ -115,6 +130,16 @@ class _Builder:
             made = Punctuate(made.policy, made.granularity, Late.DIVERT, watermark=made.watermark)
         return graph.add(name, made, *inputs)
 
+    def _part(self, step: QueryStep, of: Any, inputs: list[Stream]) -> Stream:
+        """Return the results of one aggregate of several with equal windows."""
+        shared, graph = self._shared[of], self.built.graph
+        if of not in self._nodes:
+            name = self._free(step.hint)
+            if step.unbounded is not None:
+                self.built.unbounded[name] = step.unbounded
+            self._nodes[of] = graph.add(name, shared.operator, *inputs)
+        return graph.add(self._free("columns"), shared.results_of(step), self._nodes[of])
+
     def _measured(self, step: QueryStep, event_time: EventTime) -> Punctuate:
         """Return the operator of a source whose disorder is that of its feed."""
         [source] = step.inputs
@@ -125,9 +150,13 @@ class _Builder:
     def _name(self, step: QueryStep, key: Any) -> str:
         if key in self._given:
             return self._given[key]
-        name, number = step.hint, 1
+        return self._free(step.hint)
+
+    def _free(self, hint: str) -> str:
+        """Return a name for a node that no other has."""
+        name, number = hint, 1
         while name in self._taken:
             number += 1
-            name = f"{step.hint}-{number}"
+            name = f"{hint}-{number}"
         self._taken.add(name)
         return name

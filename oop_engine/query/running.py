@@ -8,12 +8,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from oop_engine.connectors.sources.file_tail import FileTail
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.graph import Graph, Stream
 from oop_engine.core.groups.in_python import rows_of
 from oop_engine.core.page import Page
 from oop_engine.face import run
+from oop_engine.query.columns_read import columns_read
 from oop_engine.query.feeds import opened, profile_of
 from oop_engine.query.finish import Finish
 from oop_engine.query.graph_of import Built, built
@@ -55,16 +58,20 @@ class Runnable:
         return self._built({}).graph
 
     def run(
-        self, feed: Any = None, /, *, on: str = "inline", bad_rows: BadRows | None = None, check: bool = False,
-        **feeds: Any,
+        self, feed: Any = None, /, *, on: str = "inline", workers: int = 1, bad_rows: BadRows | None = None,
+        check: bool = False, **feeds: Any,
     ) -> Any:  # fmt: skip
         """Run the query over ``feeds``, one for each source by its name, or ``feed`` of the only one; an ``Outcome``.
 
         A feed is a path of a trace, of a folder or a pattern of traces, or a form of ``run``: a data frame, columns,
-        rows.  A source of ``scan`` has one.  ``on``: ``"inline"``, ``"local"`` or ``"spark"``.  Its ``table`` is the
-        result.  Raises ``UsageError`` if a source has no feed, and as ``run`` does.
+        rows.  A source of ``scan`` has one.  ``on``: ``"inline"``, ``"local"`` or ``"spark"``, which is for many cores:
+        ``workers`` must be 1.  Its ``table`` is the result.  Columns that no step reads are not read from files.
+        Raises ``UsageError`` if a source has no feed, and as ``run`` does.
         """
-        made = self._built(self._by_name(feed, feeds))
+        if workers != 1:
+            msg = f"run: workers={workers}: the engine runs in one process, on='spark' on all cores: leave it out"
+            raise UsageError(msg)
+        made = columns_read(self._built(self._by_name(feed, feeds)))
         options: dict[str, Any] = {"on": on, "bad_rows": bad_rows, **({"check": True} if check else {})}
         return _finished(run(made.graph, _opened(made), **options), self._finish)
 
@@ -73,7 +80,7 @@ class Runnable:
 
         A feed may be an asynchronous iterable.  Left before its end (``break``), nothing of it goes on.
         """
-        made = self._built(self._by_name(feed, feeds))
+        made = columns_read(self._built(self._by_name(feed, feeds)))
         found: asyncio.Queue[Page | None] = asyncio.Queue(_WAITING)
 
         async def take(result: Result) -> None:
@@ -115,6 +122,7 @@ class Runnable:
         if self._finish.needs_all:
             msg = "serve: ORDER BY and LIMIT need all results, and a live source has no last one: leave them out"
             raise UsageError(msg)
+        made = columns_read(made)
         live = {name: _live(name, made, feed) for name, feed in made.feeds.items()}
         others = dict(options or {})
         return await serve(
@@ -146,7 +154,7 @@ class Runnable:
         """Return the plan in words: the graph, and when each node emits."""
         from oop_engine.query.explained import explained
 
-        return explained(self._built({}))
+        return explained(columns_read(self._built({})))
 
     def _built(self, feeds: Mapping[str, Any], *, measure: bool = True) -> Built:
         return built("query", {"result": self._output}, feeds, measure=measure)
@@ -190,6 +198,11 @@ def _finished(outcome: Any, finish: Finish) -> Any:
     """Return an outcome whose results are in their order, without hidden columns."""
     for name, table in outcome.results.items():
         shown = table.select(finish.shown(table.column_names))
+        if not table.num_rows and (none := finish.of_none()) is not None:
+            outcome.results[name] = none.cast(shown.schema)
+            if isinstance(outcome, Outcome):
+                outcome.emitted[name], outcome.waited_s[name] = np.zeros(1, np.int64), np.zeros(1)
+            continue
         if finish.needs_all:
             at = finish.rows(table)
             shown = shown.take(at)

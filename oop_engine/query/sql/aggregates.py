@@ -12,7 +12,7 @@ from oop_engine.operators.aggregates import Aggregation
 from oop_engine.query.registered import AGGREGATES
 from oop_engine.query.sql.scalar.calls import call_of
 
-__all__ = ["aggregates_in", "is_aggregate", "name_of"]
+__all__ = ["aggregates_in", "counts_none", "is_aggregate", "name_of"]
 
 _BUILT_IN: dict[str, Callable[..., Aggregation]] = {
     "COUNT": lambda column=None: of.Count() if column is None else of.Count(column),
@@ -64,6 +64,9 @@ _RENAMED = {
 }  # fmt: skip
 
 
+_COUNTS = ("COUNT", "COUNT_IF", "COUNT_DISTINCT", "APPROX_DISTINCT")
+
+
 def name_of(node: Any) -> str:
     """Return the name of a function in capitals, as the table has it."""
     name = call_of(node)[0]
@@ -77,6 +80,11 @@ def is_aggregate(node: Any) -> bool:
     if isinstance(node, exp.AggFunc):
         return not isinstance(node.parent, exp.Window)
     return isinstance(node, exp.Anonymous) and name_of(node) in AGGREGATES
+
+
+def counts_none(node: Any) -> bool:
+    """Tell whether an aggregate counts, and so is 0 of no records, and not null."""
+    return name_of(node.this if isinstance(node, exp.Filter) else node) in _COUNTS
 
 
 def aggregates_in(node: Any) -> list[Any]:

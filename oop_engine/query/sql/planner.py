@@ -9,22 +9,21 @@ from typing import Any
 from sqlglot import exp
 
 from oop_engine.core.close_names import did_you_mean
-from oop_engine.operators.joining.bands import Bands
 from oop_engine.operators.triggers import Emit
 from oop_engine.query.data_stream import DataStream
 from oop_engine.query.finish import Finish
 from oop_engine.query.registered import WINDOWS
-from oop_engine.query.sql.joins.condition import check_kind, condition_of, conjuncts
-from oop_engine.query.sql.joins.joined import joined
-from oop_engine.query.sql.plans import project
+from oop_engine.query.sql.joins.plan import JoinPlan
+from oop_engine.query.sql.nested.subqueries import Subqueries
+from oop_engine.query.sql.reading.all_read import check_all_read
 from oop_engine.query.sql.reading.mistakes import mistake, unsupported
 from oop_engine.query.sql.reading.texts import Statement
-from oop_engine.query.sql.reading.thesis import TUMBLING, WINDOW
+from oop_engine.query.sql.reading.thesis import WINDOW
 from oop_engine.query.sql.reading.versions import emit_of
 from oop_engine.query.sql.relation import Name, NamedStream, Names
 from oop_engine.query.sql.select import SelectPlan
-from oop_engine.query.sql.subqueries import Subqueries
 from oop_engine.query.sql.tables import Tables
+from oop_engine.query.sql.unions import union_part, union_queries, union_types
 from oop_engine.query.sql.windows.brackets import bracket_of
 from oop_engine.query.sql.windows.calls import of_call
 
@@ -45,6 +44,7 @@ class Planner:
     def take(self, statement: Statement) -> None:
         """Plan one statement; raises ``UsageError`` with its place for a form that is not known."""
         tree = statement.tree
+        check_all_read(self._text, tree)
         self._sessions, self._emit = statement.sessions, emit_of(statement.emit)
         kind = str(tree.args.get("kind")).upper() if isinstance(tree, exp.Create) else ""
         if kind == "TABLE" and not isinstance(tree.expression, exp.Query):
@@ -64,24 +64,37 @@ class Planner:
         known = dict(around)
         with_ = node.args.get("with_") or node.args.get("with")
         for one in [] if with_ is None else with_.expressions:
-            known[one.alias.lower()] = self.query(one.this, known)
+            known[one.alias.lower()] = self._named(self.query(one.this, known), one)
         if isinstance(node, exp.Subquery):
             return self.query(node.this, known)
         if isinstance(node, exp.Union):
             return self._union(node, known)
         if not isinstance(node, exp.Select):
             raise unsupported(self._text, node, str(node.key).upper(), "SELECT and UNION ALL are")
+        relation = self.sources(node, known)
+        relation = Subqueries(self._text, self, known).behind(node, relation)
+        return SelectPlan(self._text, node, self._emit, self, known).over(relation)
+
+    def sources(self, node: Any, known: Known) -> NamedStream:
+        """Return the FROM of a SELECT with its joins; a part of WHERE that an inner join takes is no longer there."""
         source = node.args.get("from_") or node.args.get("from")
         if source is None:
             raise mistake(self._text, node, "SELECT without FROM: name a stream or a file")
         relation = self.read(source.this, known)
         for join in node.args.get("joins") or []:
-            relation = self._join(relation, join, known, node)
+            relation = JoinPlan(self._text, self, known, node).behind(relation, join)
+        return relation
+
+    def filtered(self, relation: NamedStream, parts: list[Any], known: Known) -> NamedStream:
+        """Return the rows for which all conditions hold."""
+        if not parts:
+            return relation
+        node = exp.select("*").where(exp.and_(*parts))
         relation = Subqueries(self._text, self, known).behind(node, relation)
-        return SelectPlan(self._text, node, self._emit, self, known).over(relation)
+        return SelectPlan(self._text, node, None, self, known).filtered(relation)
 
     def _union(self, node: Any, known: Known) -> NamedStream:
-        left, *others = (self.query(one, known) for one in _parts_of(node))
+        left, *others = (self.query(one, known) for one in union_queries(node))
         names = [one.name for one in left.names.names]
         hidden = [] if left.time in names else [left.time]
         for other in others:
@@ -89,8 +102,9 @@ class Planner:
                 raise mistake(self._text, node, f"UNION of {len(names)} and {len(other.names.names)} columns")
             if left.finish.needs_all or other.finish.needs_all:
                 raise unsupported(self._text, node, "ORDER BY and LIMIT inside UNION", "write them behind it")
-        rest = [_under(names, hidden, one, left.time) for one in others]
-        found = project(left.stream, {name: name for name in [*names, *hidden]}).union(*rest)
+        kinds = union_types(self._text, node, [left, *others])
+        first, *rest = [union_part(one, names, kinds, hidden, left.time) for one in (left, *others)]
+        found = first.union(*rest)
         shown = Names(tuple(Name("", name, name) for name in names))
         whole = NamedStream(found, shown, finish=Finish(frozenset(hidden)))
         behind = exp.select("*").distinct() if node.args.get("distinct") else exp.select("*")
@@ -101,14 +115,29 @@ class Planner:
     def read(self, node: Any, known: Known) -> NamedStream:
         """Return the stream that FROM or JOIN names: a subquery, a window function, a table, a path."""
         if isinstance(node, exp.Subquery):
-            return renamed(self._whole(self.query(node.this, known), node), node.alias)
+            return self._named(self._whole(self.query(node.this, known), node), node)
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Anonymous):
             return self._windowed(node.this, node.alias, known)
-        if isinstance(node, exp.Table):
-            return renamed(self._table(node, known), node.alias or node.name)
+        if node.args.get("version"):
+            raise unsupported(
+                self._text, node, "AS OF in FROM", "JOIN b FOR SYSTEM_TIME AS OF a.ts ON a.k = b.k"
+            )
+        if isinstance(node, exp.Table) and node.name:
+            return self._named(self._table(node, known), node)
         raise unsupported(
             self._text, node, "this form of FROM", "a table, a path in quotes, a subquery, TUMBLE(...)"
         )
+
+    def _named(self, relation: NamedStream, node: Any) -> NamedStream:
+        """Return a relation under the alias of ``node``, and its columns under those that the alias has."""
+        found = renamed(relation, node.alias or node.name)
+        alias = node.args.get("alias")
+        columns = [one.name for one in ([] if alias is None else alias.args.get("columns") or [])]
+        if len(columns) > len(found.names.names):
+            words = f"{node.alias} has {len(found.names.names)} columns, and {len(columns)} names"
+            raise mistake(self._text, node, words)
+        moved = [replace(one, name=name) for one, name in zip(found.names.names, columns, strict=False)]
+        return replace(found, names=Names((*moved, *found.names.names[len(columns) :])))
 
     def _whole(self, relation: NamedStream, node: Any) -> NamedStream:
         if relation.finish.needs_all:
@@ -160,88 +189,12 @@ class Planner:
             return self._whole(self.query(of, known), of)
         return self._table(of, known, time.name if isinstance(time, exp.Column) else "")
 
-    def _join(self, left: NamedStream, join: Any, known: Known, select: Any) -> NamedStream:
-        right = self.read(join.this, known)
-        band = self._band(join, left, right)
-        left, right = (replace(side, windows=None, bracket=None) for side in (left, right))
-        kind, on = check_kind(self._text, join), join.args.get("on")
-        if using := join.args.get("using"):
-            on = exp.and_(*(exp.EQ(this=_of(one, left), expression=_of(one, right)) for one in using))
-        if kind == "inner":
-            on = self._with_where(on, select, left, right)
-        if on is None and band is None:
-            raise unsupported(self._text, join, "a join without a condition", "JOIN ... ON a.k = b.k AND ...")
-        condition = condition_of(self._text, on, left, right)
-        condition.band = condition.band or band
-        return joined(self._text, join, kind, condition, left, right)
-
-    def _band(self, join: Any, left: NamedStream, right: NamedStream) -> Bands | None:
-        """Return the band of a join of two windows in brackets; None: neither has windows."""
-        if left.windows is None and right.windows is None:
-            return None
-        both = left.bracket is not None and right.bracket is not None
-        band = left.bracket.band(right.bracket) if both else None  # type: ignore[union-attr, arg-type]
-        if band is None:
-            form = "a join of windows that are not aggregated"
-            instead = "aggregate each in a WITH, or give both a [RANGE 5 MINUTES]"
-            raise unsupported(self._text, join, form, instead)
-        return band
-
-    def _with_where(self, on: Any, select: Any, left: NamedStream, right: NamedStream) -> Any:
-        """Return the condition of an inner join with the parts of WHERE about both sides, which are taken out of it."""
-        where = select.args.get("where")
-        parts = [] if where is None else conjuncts(where.this)
-        both = [
-            one
-            for one in parts
-            if _is_tumbling(one) or (not one.find(exp.Query) and _is_of(one, left, right))
-        ]
-        rest = [one for one in parts if one not in both]
-        select.set("where", exp.Where(this=exp.and_(*rest)) if rest else None)
-        together = [*([] if on is None else [on]), *both]
-        return exp.and_(*together) if together else None
-
-
-def _parts_of(node: Any) -> list[Any]:
-    """Return the queries of UNION ALL of several, one after the other."""
-    inner = node.this
-    plain = isinstance(inner, exp.Union) and not any(
-        inner.args.get(one) for one in ("distinct", "order", "limit", "offset", "with_", "with")
-    )
-    return [*(_parts_of(inner) if plain else [inner]), node.expression]
-
-
-def _under(names: list[str], hidden: list[str], other: NamedStream, time: str) -> DataStream:
-    """Return a part of UNION with the names of the first one, and its event time."""
-    columns = {new: one.column for new, one in zip(names, other.names.names, strict=True)}
-    columns |= dict.fromkeys(hidden, other.time)
-    return project(other.stream, columns, progressing=time)
-
-
-def _is_tumbling(node: Any) -> bool:
-    return isinstance(node, exp.Anonymous) and node.name == TUMBLING
-
-
-def _is_of(node: Any, left: NamedStream, right: NamedStream) -> bool:
-    """Tell whether a condition reads columns of both sides, and of no other."""
-    columns = list(node.find_all(exp.Column))
-    sides = [[bool(side.names.columns(one)) for side in (left, right)] for one in columns]
-    return all(map(any, sides)) and all(
-        any(one[side] and not one[1 - side] for one in sides) for side in (0, 1)
-    )
-
 
 def renamed(relation: NamedStream, alias: str) -> NamedStream:
     """Return a relation whose columns are those of a table of another name."""
     if not alias:
         return relation
     return replace(relation, names=Names(tuple(replace(one, table=alias) for one in relation.names.names)))
-
-
-def _of(node: Any, relation: NamedStream) -> Any:
-    """Return a column of USING as one of a relation."""
-    table = next((one.table for one in relation.names.names if one.name.lower() == node.name.lower()), "")
-    return exp.column(exp.to_identifier(node.name), table=table or None)
 
 
 def _as_stream(relation: NamedStream) -> DataStream:

@@ -8,13 +8,14 @@ from typing import Any
 from oop_engine.core.operator import Operator
 from oop_engine.core.schema import Schema
 from oop_engine.operators.joining.bands import Band, Bands
+from oop_engine.operators.meld import Meld
 from oop_engine.operators.oa_join import OAJoin
 from oop_engine.operators.project import Project
 from oop_engine.query.data_stream import DataStream
 from oop_engine.query.joins import ALWAYS, NO_BAND, as_length
 from oop_engine.query.step import of_operator
 
-__all__ = ["band_of", "pair_schema", "paired", "project", "then"]
+__all__ = ["band_of", "filtered", "pair_schema", "paired", "project", "then"]
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -22,6 +23,15 @@ Pairs = Sequence[tuple[str, str]]
 def then(stream: DataStream, hint: str, operator: Operator, unbounded: str | None = None) -> DataStream:
     """Return the output of ``operator`` over a stream."""
     return DataStream(of_operator(hint, operator, stream.output, unbounded=unbounded))
+
+
+def filtered(stream: DataStream, predicate: Any) -> DataStream:
+    """Return the records for which a predicate is true; of a union each input by itself, so that less is merged."""
+    step = stream.output.step
+    if not isinstance(step.operator, Meld) or step.name is not None:
+        return stream.filter(predicate)
+    first, *others = (filtered(DataStream(one), predicate) for one in step.inputs)
+    return first.union(*others)
 
 
 def project(stream: DataStream, columns: Mapping[str, Any], progressing: str | None = None) -> DataStream:

@@ -78,8 +78,7 @@ class _Ranking:
         by = [self._named(one) for one in call.args.get("partition_by") or []]
         ordered = call.args.get("order")
         order = [
-            f"{'-' if one.args.get('desc') else ''}{self._named(one.this)}"
-            for one in ([] if ordered is None else ordered.expressions)
+            part for one in ([] if ordered is None else ordered.expressions) for part in self._order(one)
         ]
         time = str(self._listed.name_of(self._relation.time))
         timed = any(self._is_time(name) for name in by)
@@ -90,6 +89,15 @@ class _Ranking:
         hidden = frozenset(name for name in stream.schema.names if name not in self._shown)
         names = Names(tuple(Name("", name, name) for name in self._shown))
         return NamedStream(stream, names, finish=Finish(hidden, (), *limits))
+
+    def _order(self, node: Any) -> list[str]:
+        """Return the columns of one part of ORDER BY; nulls are last, unless NULLS FIRST asks otherwise."""
+        own = f"{'-' if node.args.get('desc') else ''}{self._named(node.this)}"
+        return (
+            [f"-{self._named(exp.Is(this=node.this, expression=exp.Null()))}", own]
+            if node.args.get("nulls_first")
+            else [own]
+        )
 
     def _named(self, node: Any) -> str:
         return self._listed.add(node, "_part")[0]

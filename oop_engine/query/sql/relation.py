@@ -21,11 +21,15 @@ __all__ = ["Name", "NamedStream", "Names", "RankColumn", "columns_of"]
 
 @dataclass(frozen=True)
 class Name:
-    """A column under the name that a query has for it: ``table.name`` is the column ``column``."""
+    """A column under the name that a query has for it: ``table.name`` is the column ``column``.
+
+    ``merged``: a key of USING, which only ``table.name`` names.
+    """
 
     table: str
     name: str
     column: str
+    merged: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,8 +57,10 @@ class Names:
         return list(dict.fromkeys(one.column for one in found))
 
     def of(self, table: str) -> list[Name]:
-        """Return the names of a table; of all, if it is ''."""
-        return [one for one in self.names if not table or one.table.lower() == table.lower()]
+        """Return the names of a table; if it is '', all that need none."""
+        if not table:
+            return [one for one in self.names if not one.merged]
+        return [one for one in self.names if one.table.lower() == table.lower()]
 
     def _matching(self, table: str, name: str, *, exact: bool) -> list[Name]:
         if exact:

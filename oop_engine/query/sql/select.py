@@ -16,28 +16,31 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
 from oop_engine.operators.triggers import Emit
+from oop_engine.operators.values.expressions import evaluate, types_of
 from oop_engine.query.finish import Finish
-from oop_engine.query.sql.aggregates import aggregates_in
+from oop_engine.query.sql.aggregates import aggregates_in, counts_none
+from oop_engine.query.sql.aliases import resolve_aliases
 from oop_engine.query.sql.grouping import Grouping
 from oop_engine.query.sql.joins.condition import conjuncts
-from oop_engine.query.sql.plans import project
+from oop_engine.query.sql.listing import items_of
+from oop_engine.query.sql.nested.inner import Plans
+from oop_engine.query.sql.nested.scalars import scalars_in, with_scalars
+from oop_engine.query.sql.plans import filtered, project
 from oop_engine.query.sql.ranks import limit_of, ranked, ranks_in
 from oop_engine.query.sql.reading.mistakes import mistake, unsupported
 from oop_engine.query.sql.relation import Name, NamedStream, Names
 from oop_engine.query.sql.scalar.expressions import key_of
-from oop_engine.query.sql.scalars import Plans, with_scalars
-from oop_engine.query.sql.stage import BOUNDS, Item, Listed, Stage, inner_of, item_name
+from oop_engine.query.sql.stage import BOUNDS, Item, Listed, Stage, inner_of
 from oop_engine.query.sql.windows.bounds import with_bounds
 from oop_engine.query.sql.windows.frames import with_frames
-from oop_engine.query.sql.windows.streams_of import is_over, lasting, stream_asked, stream_of
+from oop_engine.query.sql.windows.streams_of import lasting, stream_asked, stream_of
 
 __all__ = ["SelectPlan"]
-
-_UNKNOWN = ("pivots", "laterals", "cluster", "distribute", "sample", "match", "windows", "connect", "into")
 
 
 class SelectPlan:
@@ -48,25 +51,26 @@ class SelectPlan:
     ) -> None:
         self._text, self._node, self._emit = text, node, emit
         self._planner, self._known = planner, known
-        for part in _UNKNOWN:
-            if node.args.get(part):
-                raise unsupported(text, node, part.upper(), "leave it out")
 
     def over(self, relation: NamedStream) -> NamedStream:
         """Return the result of the SELECT over its FROM, or the stream of it that ISTREAM, DSTREAM or RSTREAM asks."""
         kind = stream_asked(self._text, self._node)
-        found = self._result(self._where(relation), kind)
+        resolve_aliases(self._node, relation.names)
+        found = self._result(self.filtered(relation), kind)
         return found if kind is None else stream_of(self._text, self._node, kind, found, relation.windows)
 
     def _result(self, relation: NamedStream, kind: str | None) -> NamedStream:
-        items = self._items(relation if kind is None else replace(relation, windows=None))
+        items = items_of(
+            self._text, self._node, relation if kind is None else replace(relation, windows=None)
+        )
         stage = self._grouped(Stage(relation), items, kind)
         stage = self._having(stage)
         return self._selected(with_frames(self._text, stage, items), items)
 
     # WHERE
 
-    def _where(self, relation: NamedStream) -> NamedStream:
+    def filtered(self, relation: NamedStream) -> NamedStream:
+        """Return the rows that WHERE leaves."""
         if (where := self._node.args.get("where")) is None:
             return relation
         rest = []
@@ -88,7 +92,7 @@ class SelectPlan:
         predicate = predicates[0]
         for other in predicates[1:]:
             predicate = pc.and_kleene(predicate, other)
-        return replace(relation, stream=relation.stream.filter(predicate))
+        return replace(relation, stream=filtered(relation.stream, predicate))
 
     def _with_scalars(self, stage: Stage, nodes: list[Any]) -> Stage:
         return with_scalars(self._text, stage, nodes, self._planner, self._known)
@@ -107,46 +111,6 @@ class SelectPlan:
                         column,
                         f"{column.name} is known once windows are aggregated: write HAVING",
                     )
-
-    # the SELECT list
-
-    def _items(self, relation: NamedStream) -> list[Item]:
-        """Return the items of the list, ``*`` as columns, under names of which none is twice."""
-        items: list[Item] = []
-        for node in self._node.expressions:
-            items += self._starred(relation, node) or [Item(item_name(node), node)]
-        items = self._with_window(items)
-        taken: dict[str, int] = {}
-        for item in items:
-            number = taken[item.name] = taken.get(item.name, -1) + 1
-            item.name = f"{item.name}_{number}" if number else item.name
-        return items
-
-    def _with_window(self, items: list[Item]) -> list[Item]:
-        """Return the items with the bounds of the window that stands behind the list, behind the keys."""
-        group = self._node.args.get("group")
-        written = [] if group is None else [one for one in group.expressions if is_over(one)]
-        if not written or any(item.node.find(exp.Column) and item.name in BOUNDS for item in items):
-            return items
-        at = next((i for i, item in enumerate(items) if aggregates_in(item.node)), len(items))
-        bounds = [Item(name, exp.column(name)) for name in BOUNDS[:2]]
-        return [*items[:at], *bounds, *items[at:]]
-
-    def _starred(self, relation: NamedStream, node: Any) -> list[Item]:
-        star = node if isinstance(node, exp.Star) else node.this if isinstance(node, exp.Column) else None
-        if not isinstance(star, exp.Star):
-            return []
-        without = {one.name.lower() for one in star.args.get("except_") or star.args.get("except") or []}
-        table = node.table if isinstance(node, exp.Column) else ""
-        names = [one for one in relation.names.of(table) if one.name.lower() not in without]
-        if table and not names:
-            raise mistake(self._text, node, f"no table {table!r}")
-        found = [
-            Item(one.name, exp.column(exp.to_identifier(one.name), table=one.table or None)) for one in names
-        ]
-        if relation.windows is not None:
-            found += [Item(name, exp.column(name)) for name in BOUNDS[:2]]
-        return found
 
     # GROUP BY
 
@@ -233,6 +197,7 @@ class SelectPlan:
             name, added = (node, []) if isinstance(node, str) else listed.add(node, "_order")
             hidden += added
             order.append((name, down, nulls_first))
+        none = self._of_none(stage, items, listed)
         stream = project(relation.stream, listed.columns)
         twins = frozenset(
             new for new, old in listed.columns.items() if isinstance(old, str) and old in relation.twins
@@ -242,8 +207,22 @@ class SelectPlan:
             names = Names((*names.names, Name("", change, change)))
         return NamedStream(
             stream, names, lasts=relation.lasts, twins=twins,
-            finish=Finish(frozenset(hidden), tuple(order), *self._limits()),
+            finish=Finish(frozenset(hidden), tuple(order), *self._limits(), none),
         )  # fmt: skip
+
+    def _of_none(self, stage: Stage, items: list[Item], listed: Listed) -> Any:
+        """Return the row of aggregates without a key over no records: counts are 0, all others null."""
+        args, schema = self._node.args, stage.relation.stream.schema
+        calls = [one for item in items for one in aggregates_in(item.node)]
+        others = scalars_in([item.node for item in items]) or schema.change or stage.known is None
+        if args.get("group") or args.get("having") or not calls or others or stage.relation.lasts is not None:
+            return None
+        columns = {stage.made[key_of(one, stage.known)]: counts_none(one) for one in calls}  # type: ignore[arg-type]
+        row = [pa.array([0 if columns.get(name) else None], schema.type_of(name)) for name in schema.names]
+        values = [listed.columns[item.name] for item in items]
+        kinds = types_of("sql", values, schema)
+        found = evaluate("sql", values, kinds, pa.RecordBatch.from_arrays(row, schema.names))
+        return pa.table(dict(zip([item.name for item in items], found, strict=True)))
 
     def _order(self, items: list[Item]) -> list[tuple[Any, bool, bool]]:
         """Return the parts of ORDER BY: the name of an item or a parsed expression, downwards, nulls first."""
@@ -266,7 +245,7 @@ class SelectPlan:
         found = []
         for part in ("limit", "offset"):
             node = self._node.args.get(part)
-            inner = None if node is None else node.expression
+            inner = None if node is None else node.args.get("count") or node.args.get("expression")
             if inner is not None and not (isinstance(inner, exp.Literal) and inner.this.isdigit()):
                 raise mistake(self._text, node, f"{part.upper()} takes a number")
             found.append(None if inner is None else int(inner.this))

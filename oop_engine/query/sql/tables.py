@@ -11,6 +11,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from oop_engine.core.close_names import did_you_mean
+from oop_engine.core.errors import EngineError
 from oop_engine.query.data_stream import DataStream
 from oop_engine.query.sources import Columns, scan
 from oop_engine.query.sql.reading.mistakes import mistake
@@ -68,7 +69,7 @@ class Tables:
             key = by_small[name.lower()]
             given = self._given[key]
         elif Path(name).suffix or "/" in name:
-            key, given = name, scan(name)
+            key, given = name, self._scanned(node)
         else:
             there = ", ".join(self._given) or "none"
             words = f"no table {name!r}; there are {there}{did_you_mean(name, self._given)}"
@@ -83,6 +84,12 @@ class Tables:
         stream = columns.event_time(time or self._time_of(node, columns))
         self._given[key] = NamedStream(stream, columns_of(stream.schema))
         return self.relation(node)
+
+    def _scanned(self, node: Any) -> Columns:
+        try:
+            return scan(node.name)
+        except (EngineError, OSError) as error:
+            raise mistake(self._text, node, str(error)) from error
 
     def _time_of(self, node: Any, columns: Columns) -> str:
         """Return the only column that may be the event time."""

@@ -10,6 +10,7 @@ from sqlglot import exp
 from oop_engine.core.errors import GraphError
 from oop_engine.operators.joining.bands import AsOf, Band, Bands, WindowIdBand
 from oop_engine.query.sql.joins.condition import Condition
+from oop_engine.query.sql.joins.keys import with_keys
 from oop_engine.query.sql.plans import band_of, pair_schema, paired
 from oop_engine.query.sql.reading.mistakes import mistake, unsupported
 from oop_engine.query.sql.relation import NamedStream, Names
@@ -22,6 +23,7 @@ def joined(
     text: str, node: Any, kind: str, condition: Condition, left: NamedStream, right: NamedStream
 ) -> NamedStream:
     """Return the join of ``kind``; raises ``UsageError`` at ``node`` for a condition that no join has."""
+    condition, left, right = with_keys(text, condition, left, right)
     if not condition.pairs and not condition.is_bounded and not kind.startswith("asof"):
         raise unsupported(
             text, node, "a join without equal keys and without a band of time", "ON a.k = b.k AND ..."

@@ -28,13 +28,14 @@ def mistake_at(text: str, line: int, column: int, words: str) -> UsageError:
 
 
 def mistake(text: str, node: Any, words: str) -> UsageError:
-    """Return the error for a part of a parsed text: the place of its first word that is known."""
-    for part in node.walk():
-        meta = part.meta
-        if "start" in meta:
-            start = int(meta["start"])
+    """Return the error for a part of a parsed text: the place of the first word that is known, of it or around it."""
+    around = node
+    while around is not None:
+        start = next((int(part.meta["start"]) for part in around.walk() if "start" in part.meta), None)
+        if start is not None:
             before = text[:start]
-            return mistake_at(text, before.count("\n") + 1, start - (before.rfind("\n") + 1) + 1, words)
+            return mistake_at(text, before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1, words)
+        around = around.parent
     return mistake_at(text, 1, 1, words)
 
 

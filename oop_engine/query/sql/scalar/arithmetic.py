@@ -113,6 +113,10 @@ def _converted(of: Expressions, node: Any) -> Typed:
     if pa.types.is_floating(value.kind) and pa.types.is_integer(kind):
         rounded = pc.round(value.expression, 0, round_mode="half_to_even")
         return Typed(rounded.cast(kind), kind)
+    digits = kind.scale if pa.types.is_decimal(kind) else 0 if pa.types.is_integer(kind) else None
+    if digits is not None and (pa.types.is_decimal(value.kind) or pa.types.is_floating(value.kind)):
+        rounded = pc.round(value.expression, digits, round_mode="half_towards_infinity")
+        return cast(Typed(rounded, value.kind), kind)
     if pa.types.is_boolean(value.kind) and is_text(kind):
         return of.typed(value.expression.cast(kind), node)
     return cast(value, kind, safe=not is_time(kind))

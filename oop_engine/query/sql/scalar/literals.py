@@ -13,25 +13,26 @@ from oop_engine.core.units import to_units
 from oop_engine.query.sql.reading.mistakes import mistake
 from oop_engine.query.sql.scalar.types import Typed
 
-__all__ = ["interval_us", "literal_as"]
+__all__ = ["interval_us", "literal_as", "scalar_as"]
 
 
 def literal_as(text: str, value: Typed, kind: pa.DataType, node: Any) -> Typed:
     """Return a literal text as a value of ``kind``; raises ``UsageError`` at ``node`` if it is none."""
-    target = pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else kind
-    if pa.types.is_date(kind) and len(str(value.value)) > 10:
-        target = pa.timestamp("us")
-    try:
-        scalar = pa.scalar(value.value, pa.string()).cast(
-            pa.timestamp("us", "UTC")
-            if pa.types.is_timestamp(target) and _has_zone(value.value)
-            else (pa.timestamp("us") if pa.types.is_timestamp(target) else target)
-        )
-    except pa.ArrowException as error:
-        raise mistake(text, node, f"{value.value!r} cannot be read as {kind}") from error
-    if pa.types.is_timestamp(target):
-        scalar = pa.scalar(scalar.value, target)
+    scalar = scalar_as(text, str(value.value), kind, node)
     return Typed(pc.scalar(scalar), scalar.type, value.value, is_literal=True)
+
+
+def scalar_as(text: str, written: str, kind: pa.DataType, node: Any) -> Any:
+    """Return a text as a scalar of ``kind``, a moment in microseconds; raises ``UsageError`` at ``node``."""
+    is_day = pa.types.is_date(kind) and len(written) > 10
+    target = pa.timestamp("us", getattr(kind, "tz", None)) if pa.types.is_timestamp(kind) or is_day else kind
+    is_moment = pa.types.is_timestamp(target)
+    plain = pa.timestamp("us", "UTC" if _has_zone(written) else None) if is_moment else target
+    try:
+        scalar = pa.scalar(written, pa.string()).cast(plain)
+    except pa.ArrowException as error:
+        raise mistake(text, node, f"{written!r} cannot be read as {kind}") from error
+    return pa.scalar(scalar.value, target) if is_moment else scalar
 
 
 def interval_us(text: str, node: Any) -> int:
@@ -48,7 +49,10 @@ def interval_us(text: str, node: Any) -> int:
         return to_units(words.strip(), "us", "interval")
     except EngineError as error:
         raise mistake(
-            text, node, f"{words!r} is no length of time: months and years differ in length"
+            text,
+            node,
+            f"{words!r} is no length of time: months and years differ in length; take days, or, over files, "
+            "GROUP BY date_trunc('month', ts)",
         ) from error
 
 

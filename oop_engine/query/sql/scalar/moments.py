@@ -11,13 +11,16 @@ from sqlglot import exp
 from oop_engine.core.close_names import did_you_mean
 from oop_engine.query.sql.reading.mistakes import mistake
 from oop_engine.query.sql.scalar.functions import MOMENTS, PARTS
-from oop_engine.query.sql.scalar.literals import interval_us
+from oop_engine.query.sql.scalar.literals import interval_us, scalar_as
 from oop_engine.query.sql.scalar.types import Typed, cast
 
 if TYPE_CHECKING:
     from oop_engine.query.sql.scalar.expressions import Expressions
 
-__all__ = ["OF_MOMENTS"]
+__all__ = ["OF_MOMENTS", "ORIGIN_US", "moment_us", "origin_of"]
+
+ORIGIN_US = 946_857_600_000_000
+"""2000-01-03, a Monday, where buckets begin in DuckDB, in microseconds since 1970."""
 
 
 def _extracted(of: Expressions, node: Any) -> Typed:
@@ -46,11 +49,27 @@ def _bucketed(of: Expressions, node: Any) -> Typed:
     """Return the start of the window that a moment is in; windows begin on 2000-01-03, as in DuckDB."""
     width, moment = interval_us(of.text, node.this), of.moment(node.expression)
     whole = cast(moment, pa.timestamp("us", moment.kind.tz))
-    origin = 946_857_600_000_000  # 2000-01-03
+    given = origin_of(node)
+    origin = ORIGIN_US if given is None else moment_us(of.text, given)
     number = pc.subtract(whole.expression.cast(pa.int64()), pc.scalar(origin))
     rest = pc.subtract(number, pc.multiply(_floored(number, width), pc.scalar(width)))
     start = pc.subtract(pc.add(number, pc.scalar(origin)), rest)
     return Typed(start.cast(whole.kind), whole.kind)
+
+
+def origin_of(node: Any) -> Any:
+    """Return the third argument of ``time_bucket``, or None."""
+    return node.args.get("origin") or node.args.get("unit")
+
+
+def moment_us(text: str, node: Any) -> int:
+    """Return a moment that is written as a literal, in microseconds; an interval moves the usual origin."""
+    if isinstance(node, exp.Interval):
+        return ORIGIN_US + interval_us(text, node)
+    inner = node.this if isinstance(node, exp.Cast) else node
+    if not isinstance(inner, exp.Literal) or not inner.is_string:
+        raise mistake(text, node, "the origin of time_bucket is a literal: TIMESTAMP '2026-01-01 00:00:07'")
+    return int(scalar_as(text, inner.name, pa.timestamp("us"), node).value)
 
 
 def _floored(number: Any, width: int) -> Any:

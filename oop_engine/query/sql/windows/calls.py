@@ -22,6 +22,7 @@ from oop_engine.query.joins import as_length
 from oop_engine.query.registered import WINDOWS
 from oop_engine.query.sql.reading.mistakes import mistake
 from oop_engine.query.sql.scalar.literals import interval_us
+from oop_engine.query.sql.scalar.moments import ORIGIN_US, moment_us, origin_of
 
 __all__ = ["bucket", "of_call"]
 
@@ -32,7 +33,6 @@ _FORMS = {
     "SESSION": "SESSION(s, ts, INTERVAL '5' MINUTE)",
 }
 _MOST_STEPS = 10_000
-_ORIGIN = datetime(2000, 1, 3)
 
 
 def of_call(text: str, node: Any, lengths: Sequence[Any], schema: Schema) -> Windows | dict[str, Windows]:
@@ -81,8 +81,9 @@ def length_of(text: str, node: Any, schema: Schema) -> Any:
 def bucket(text: str, node: Any, schema: Schema) -> Windows:
     """Return the windows of ``time_bucket(INTERVAL ..., ts)``."""
     kind = schema.type_of(schema.progressing)
-    size = length_of(text, node.this, schema)
+    size, given = length_of(text, node.this, schema), origin_of(node)
     if not pa.types.is_timestamp(kind):
         return Tumbling(size)
-    origin = _ORIGIN.replace(tzinfo=ZoneInfo("UTC")) if kind.tz else _ORIGIN
-    return Tumbling(size, origin)
+    micros = ORIGIN_US if given is None else moment_us(text, given)
+    origin = datetime(1970, 1, 1) + timedelta(microseconds=micros)
+    return Tumbling(size, origin.replace(tzinfo=ZoneInfo("UTC")) if kind.tz else origin)

@@ -75,6 +75,7 @@ def _frame(text: str, node: Any, relation: NamedStream) -> tuple[tuple[str, ...]
         raise unsupported(text, node, "this OVER", f"write {form}")
     start, rows = spec.args.get("start"), kind == "ROWS"
     is_known = isinstance(start, exp.Literal if rows else exp.Expression)
+    is_known = is_known and spec.args.get("start_side") == "PRECEDING"
     if not is_known or str(spec.args.get("end")).upper() != "CURRENT ROW":
         raise unsupported(text, node, "this frame", f"write {form}")
     columns = [relation.names.column(text, one.this) for one in order.expressions]

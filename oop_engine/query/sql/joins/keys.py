@@ -1,0 +1,100 @@
+"""Keys: equal expressions of both sides of a join become columns, in a common type."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from oop_engine.query.sql.joins.condition import Condition
+from oop_engine.query.sql.plans import project
+from oop_engine.query.sql.reading.mistakes import mistake
+from oop_engine.query.sql.relation import NamedStream
+from oop_engine.query.sql.scalar.expressions import Expressions
+from oop_engine.query.sql.scalar.types import Typed, cast, common
+
+__all__ = ["with_keys"]
+
+
+def with_keys(
+    text: str, condition: Condition, left: NamedStream, right: NamedStream
+) -> tuple[Condition, NamedStream, NamedStream]:
+    """Return the condition with a pair of columns for each equality of both sides, and the sides with these columns."""
+    sides = [_Side(text, left), _Side(text, right)]
+    pairs, rest = [], []
+    for a, b in condition.pairs:
+        pairs.append(_pair(text, None, [sides[0].column(a), sides[1].column(b)], sides))
+    for part in condition.rest:
+        found = _both(part, left, right)
+        if found is None:
+            rest.append(part)
+        else:
+            values = [side.value(one) for side, one in zip(sides, found, strict=True)]
+            pairs.append(_pair(text, part, values, sides))
+    return replace(condition, pairs=pairs, rest=rest), sides[0].relation(), sides[1].relation()
+
+
+class _Side:
+    """One side, and the columns that it gets."""
+
+    def __init__(self, text: str, relation: NamedStream) -> None:
+        self._text, self._relation = text, relation
+        self._added: dict[str, Any] = {}
+
+    def column(self, name: str) -> Typed:
+        return Typed(name, self._relation.stream.schema.type_of(name))
+
+    def value(self, node: Any) -> Typed:
+        relation = self._relation
+        if isinstance(node, exp.Column):
+            return self.column(relation.names.column(self._text, node))
+        return Expressions(self._text, relation.names, relation.stream.schema).value(node)
+
+    def add(self, value: Typed, kind: pa.DataType) -> str:
+        """Return a column with a value in a type: the one that is there, or a new one."""
+        if isinstance(value.expression, str):
+            if value.kind == kind:
+                return value.expression
+            value = Typed(pc.field(value.expression), value.kind)
+        taken = self._relation.stream.schema.names
+        number = len(self._added)
+        while (name := f"_on{number}") in taken:
+            number += 1
+        self._added[name] = cast(value, kind).expression
+        return name
+
+    def relation(self) -> NamedStream:
+        if not self._added:
+            return self._relation
+        stream = self._relation.stream
+        whole = {**{name: name for name in stream.schema.names}, **self._added}
+        return replace(self._relation, stream=project(stream, whole))
+
+
+def _pair(text: str, node: Any, values: list[Typed], sides: list[_Side]) -> tuple[str, str]:
+    kinds = [one.kind for one in values]
+    kind = kinds[0] if kinds[0] == kinds[1] else common(kinds)
+    if kind is None:
+        words = f"{kinds[0]} and {kinds[1]} cannot be compared: cast one, CAST(x AS ...)"
+        raise mistake(text, exp.Null() if node is None else node, words)
+    left, right = (side.add(one, kind) for side, one in zip(sides, values, strict=True))
+    return left, right
+
+
+def _both(node: Any, left: NamedStream, right: NamedStream) -> tuple[Any, Any] | None:
+    """Return the sides of an equality, that of the left relation first; None: it is another condition."""
+    if not isinstance(node, exp.EQ) or node.find(exp.Query):
+        return None
+    for a, b in ((node.this, node.expression), (node.expression, node.this)):
+        if _is_of(a, left, right) and _is_of(b, right, left):
+            return a, b
+    return None
+
+
+def _is_of(node: Any, one: NamedStream, other: NamedStream) -> bool:
+    """Tell whether an expression reads columns of one relation alone."""
+    columns = list(node.find_all(exp.Column))
+    return bool(columns) and all(one.names.columns(c) and not other.names.columns(c) for c in columns)

@@ -1,0 +1,172 @@
+"""Scalars: subqueries with one value, which become a column of each row.
+
+Aggregates of a subquery are made for each of its keys that equal one of the row, or for all rows, and joined to the
+row; an expression of them is evaluated there.  A value is known when its stream ends, so a live source cannot have one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from oop_engine.query.data_stream import DataStream
+from oop_engine.query.sql.aggregates import aggregates_in, counts_none
+from oop_engine.query.sql.grouping import Grouping
+from oop_engine.query.sql.joins.condition import condition_of
+from oop_engine.query.sql.joins.keys import with_keys
+from oop_engine.query.sql.nested.inner import Known, Plans, has_aggregates, inner_of, is_plain, select_of
+from oop_engine.query.sql.plans import band_of, paired, project
+from oop_engine.query.sql.reading.mistakes import unsupported
+from oop_engine.query.sql.relation import Name, NamedStream, Names
+from oop_engine.query.sql.scalar.expressions import Expressions, key_of
+from oop_engine.query.sql.stage import Stage
+from oop_engine.query.sql.stage import inner_of as unaliased
+
+__all__ = ["beside", "scalars_in", "with_scalars"]
+
+
+def scalars_in(nodes: list[Any]) -> list[Any]:
+    """Return the subqueries of some expressions, none that is inside another."""
+    return [one for node in nodes for one in _outer(node)]
+
+
+def _outer(node: Any) -> list[Any]:
+    if isinstance(node, exp.Subquery | exp.Exists):
+        return [node]
+    return [found for child in node.iter_expressions() for found in _outer(child)]
+
+
+def with_scalars(text: str, stage: Stage, nodes: list[Any], planner: Plans, known: Known) -> Stage:
+    """Return a stage that has the value of each subquery of ``nodes`` as a column."""
+    for node in scalars_in(nodes):
+        names = stage.known or stage.relation.names
+        relation, name = _Scalar(text, planner, known, node).beside(stage.relation)
+        stage = Stage(relation, {**stage.made, key_of(node, names): name}, names)
+    return stage
+
+
+class _Scalar:
+    """A subquery of one value; of EXISTS the value is whether there are rows."""
+
+    def __init__(self, text: str, planner: Plans, known: Known, node: Any) -> None:
+        self._text, self._planner, self._known, self._node = text, planner, known, node
+        self._select = select_of(node.this if isinstance(node, exp.Exists) else node)
+
+    def beside(self, relation: NamedStream) -> tuple[NamedStream, str]:
+        """Return a relation with the value as a column, and its name."""
+        select, items = self._select, getattr(self._select, "expressions", [])
+        if isinstance(self._node, exp.Exists):
+            if not is_plain(select) or has_aggregates(select):
+                raise self._several()
+            items = [exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))]
+        elif len(items) == 1 and is_plain(select) and has_aggregates(select):
+            items = [unaliased(items[0])]
+        else:
+            return self._whole(relation)
+        if [one for one in items[0].find_all(exp.Column) if not one.find_ancestor(exp.AggFunc, exp.Filter)]:
+            raise self._several()
+        return self._aggregated(relation, items[0])
+
+    def _several(self) -> Exception:
+        form = "(SELECT avg(b.x) FROM b WHERE b.k = a.k): one aggregate, without GROUP BY"
+        return unsupported(self._text, self._node, "a subquery of several values", form)
+
+    def _whole(self, relation: NamedStream) -> tuple[NamedStream, str]:
+        """Return the value of a query of one row that is planned as it is."""
+        select = self._select
+        if isinstance(select, exp.Select) and (select.args.get("group") or not has_aggregates(select)):
+            raise self._several()
+        found = self._planner.query(select, self._known)
+        if len(found.names.names) != 1:
+            raise self._several()
+        relation, [name] = beside(relation, found, [found.names.names[0].column])
+        return relation, name
+
+    def _aggregated(self, relation: NamedStream, item: Any) -> tuple[NamedStream, str]:
+        """Return the value of one expression of aggregates over the rows that fit each row of ``relation``."""
+        inner, others = inner_of(self._planner, self._select, self._known)
+        condition = condition_of(self._text, exp.and_(*others) if others else None, relation, inner)
+        condition, relation, inner = with_keys(self._text, condition, relation, inner)
+        if condition.rest or condition.is_bounded or (others and not condition.pairs):
+            form = "this condition between a subquery and the query around it"
+            raise unsupported(self._text, self._node, form, "equal keys, WHERE b.k = a.k")
+        if not condition.pairs:
+            one = pc.scalar(pa.scalar(1, pa.int8()))
+            relation, inner = (
+                replace(side, stream=_with(side.stream, {"_one": one})) for side in (relation, inner)
+            )
+            condition.pairs = [("_one", "_one")]
+        grouping = Grouping(self._text, _named(inner, [b for _, b in condition.pairs]), None)
+        keys = [exp.column(exp.to_identifier(f"_key_{i}", quoted=True)) for i in range(len(condition.pairs))]
+        for key in keys:
+            grouping.key(key)
+        calls = {one.sql("duckdb"): one for one in aggregates_in(item)}
+        for key, call in calls.items():
+            grouping.aggregate(key, call)
+        sums = grouping.stage()
+        return self._joined(relation, sums, [a for a, _ in condition.pairs], grouping.by, calls, item)
+
+    def _joined(
+        self,
+        relation: NamedStream,
+        sums: Stage,
+        left: list[str],
+        right: list[str],
+        calls: dict[str, Any],
+        item: Any,
+    ) -> tuple[NamedStream, str]:
+        taken = relation.stream.schema.names
+        number = sum(name.startswith("_scalar") for name in taken)
+        prefix = f"_scalar{number}_"
+        columns = {f"{prefix}{i}": sums.made[key] for i, key in enumerate(calls)}
+        keys = {f"{prefix}k{i}": key for i, key in enumerate(right)}
+        other = project(sums.relation.stream, {f"{prefix}time": sums.relation.time, **keys, **columns})
+        band, unbounded = band_of(None, None, relation.stream.schema.unit)
+        pairs = list(zip(left, keys, strict=True))
+        stream = paired(relation.stream, other, pairs, band, "left", "_right", None, unbounded)
+        item = item.copy()
+        for name, call in zip(columns, calls.values(), strict=True):
+            item = item.transform(_put(call, name))
+        names = Names(tuple(Name("", name, name) for name in columns))
+        value = Expressions(self._text, names, stream.schema).value(item).expression
+        whole = {name: name for name in taken if name != "_one"}
+        found = project(stream, {**whole, f"_scalar{number}": value})
+        return replace(relation, stream=found), f"_scalar{number}"
+
+
+def _put(call: Any, name: str) -> Any:
+    """Return the replacement of an aggregate by its column, where no rows are counted by 0."""
+    column = exp.column(name)
+    value = exp.Coalesce(this=column, expressions=[exp.Literal.number(0)]) if counts_none(call) else column
+    return lambda node: value.copy() if node == call else node
+
+
+def _named(relation: NamedStream, columns: list[str]) -> NamedStream:
+    """Return a relation whose key columns have names of their own."""
+    new = [Name("", f"_key_{i}", column) for i, column in enumerate(columns)]
+    return replace(relation, names=Names((*relation.names.names, *new)))
+
+
+def _with(stream: DataStream, columns: dict[str, Any]) -> DataStream:
+    return project(stream, {**{name: name for name in stream.schema.names}, **columns})
+
+
+def beside(relation: NamedStream, other: NamedStream, columns: list[str]) -> tuple[NamedStream, list[str]]:
+    """Return a relation with columns of the only row of another, null without one; and their names."""
+    taken = relation.stream.schema.names
+    number = sum(name.startswith("_scalar") for name in taken)
+    one = pc.scalar(pa.scalar(1, pa.int8()))
+    key, time = f"_key{number}", f"_time{number}"
+    names = [f"_scalar{number + i}" for i in range(len(columns))]
+    left = project(relation.stream, {**{name: name for name in taken}, key: one})
+    of = {time: other.time, key: one, **dict(zip(names, columns, strict=True))}
+    right = project(other.stream, of)
+    band, unbounded = band_of(None, None, relation.stream.schema.unit)
+    stream = paired(left, right, [(key, key)], band, "left", "_right", None, unbounded)
+    kept = {name: name for name in [*taken, *names]}
+    found = project(stream, kept)
+    return NamedStream(found, relation.names, twins=relation.twins, finish=relation.finish), names

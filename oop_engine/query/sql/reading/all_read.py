@@ -1,0 +1,55 @@
+"""All read: a part of a statement that the planner does not look at is refused, and never left out in silence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+
+from oop_engine.query.sql.reading.mistakes import unsupported
+
+__all__ = ["check_all_read"]
+
+_WITH = {"with", "with_"}
+_ORDERED = {"order", "limit", "offset"}
+_READ: dict[type, set[str]] = {
+    exp.Select: {
+        *_WITH, *_ORDERED, "expressions", "from", "from_", "joins", "where", "group", "having", "qualify", "distinct",
+    },
+    exp.Union: {*_WITH, *_ORDERED, "this", "expression", "distinct"},
+    exp.Subquery: {*_WITH, "this", "alias"},
+    exp.Insert: {*_WITH, "this", "expression"},
+    exp.With: {"expressions"},
+    exp.CTE: {"this", "alias", "materialized"},
+    exp.Table: {"this", "alias", "version"},
+    exp.TableAlias: {"this", "columns"},
+    exp.Join: {"this", "on", "using", "kind", "side", "method"},
+    exp.Star: {"except", "except_", "replace", "rename"},
+    exp.Group: {"expressions", "all", "rollup", "cube", "grouping_sets"},
+    exp.Distinct: {"expressions", "on"},
+    exp.Ordered: {"this", "desc", "nulls_first"},
+    exp.Window: {"this", "partition_by", "order", "spec", "over"},
+    exp.WindowSpec: {"kind", "start", "start_side", "end", "end_side"},
+    exp.Limit: {"expression", "limit_options"},
+    exp.Fetch: {"direction", "count", "limit_options"},
+    exp.LimitOptions: {"rows"},
+    exp.Cast: {"this", "to"},
+    exp.Between: {"this", "low", "high"},
+    exp.In: {"this", "expressions", "query"},
+    exp.DateBin: {"this", "expression", "unit", "origin"},
+}  # fmt: skip
+_WHOLE: dict[type, str] = {
+    exp.TryCast: "CAST(x AS ...) behind a WHERE",
+    exp.Schema: "the columns in the order of SELECT",
+}
+
+
+def check_all_read(text: str, tree: Any) -> None:
+    """Raise ``UsageError`` at the first part of a statement that the planner does not read."""
+    for node in tree.walk():
+        if (isinstance(tree, exp.Insert) and type(node) in _WHOLE) or type(node) is exp.TryCast:
+            raise unsupported(text, node, node.sql("duckdb")[:60], _WHOLE[type(node)])
+        known = _READ.get(type(node))
+        for name, part in node.args.items():
+            if known is not None and part and name not in known:
+                raise unsupported(text, node, name.strip("_").replace("_", " ").upper(), "leave it out")

@@ -1,0 +1,51 @@
+"""Unions: the queries of UNION, in the names of the first one and in common types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from oop_engine.query.data_stream import DataStream
+from oop_engine.query.sql.plans import project
+from oop_engine.query.sql.reading.mistakes import mistake
+from oop_engine.query.sql.relation import NamedStream
+from oop_engine.query.sql.scalar.types import common
+
+__all__ = ["union_part", "union_queries", "union_types"]
+
+
+def union_queries(node: Any) -> list[Any]:
+    """Return the queries of UNION ALL of several, one after the other."""
+    inner = node.this
+    others = ("distinct", "order", "limit", "offset", "with_", "with")
+    is_plain = isinstance(inner, exp.Union) and not any(inner.args.get(one) for one in others)
+    return [*(union_queries(inner) if is_plain else [inner]), node.expression]
+
+
+def union_types(text: str, node: Any, parts: Sequence[NamedStream]) -> list[pa.DataType]:
+    """Return the common type of each column; raises ``UsageError`` where there is none."""
+    found = []
+    for names in zip(*(one.names.names for one in parts), strict=True):
+        kinds = [part.stream.schema.type_of(one.column) for part, one in zip(parts, names, strict=True)]
+        kind = kinds[0] if len(set(kinds)) == 1 else common(kinds)
+        if kind is None:
+            words = " and ".join(dict.fromkeys(map(str, kinds)))
+            raise mistake(text, node, f"UNION: {names[0].name!r} is {words}: cast one, CAST(x AS ...)")
+        found.append(kind)
+    return found
+
+
+def union_part(
+    of: NamedStream, names: Sequence[str], kinds: Sequence[pa.DataType], hidden: Sequence[str], time: str
+) -> DataStream:
+    """Return one query with the names and types of the union, and its event time under the name ``time``."""
+    columns: dict[str, Any] = {}
+    for name, one, kind in zip(names, of.names.names, kinds, strict=True):
+        same = of.stream.schema.type_of(one.column) == kind
+        columns[name] = one.column if same else pc.field(one.column).cast(kind)
+    columns |= dict.fromkeys(hidden, of.time)
+    return project(of.stream, columns, progressing=time)

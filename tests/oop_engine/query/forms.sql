@@ -1,0 +1,120 @@
+SELECT a.id, b.id AS i FROM log a FULL OUTER JOIN other b ON a.id = b.id
+SELECT id, a.bytes, b.bytes AS c FROM log a JOIN other b USING (id)
+SELECT id FROM log a FULL JOIN other b USING (id)
+SELECT id FROM log a LEFT JOIN other b USING (id)
+SELECT id FROM log a RIGHT JOIN other b USING (id)
+SELECT * FROM log a JOIN other b USING (id)
+SELECT id FROM log ORDER BY id LIMIT 3 OFFSET 2
+SELECT id FROM log ORDER BY id FETCH FIRST 3 ROWS ONLY
+SELECT id FROM log ORDER BY id OFFSET 50
+SELECT id FROM log ORDER BY bytes DESC NULLS FIRST, id LIMIT 7
+SELECT id FROM log ORDER BY host NULLS LAST, id DESC LIMIT 7
+SELECT id FROM log ORDER BY host, id LIMIT 20
+SELECT id FROM log ORDER BY host DESC, id LIMIT 20
+SELECT id, ts + INTERVAL '90' SECOND AS t FROM log
+SELECT id, ts - TIMESTAMP '2026-01-01' AS d FROM log
+SELECT id, INTERVAL '1 day' * 2 AS d FROM log
+SELECT id, CAST(x AS INTEGER) AS d, CAST(x AS DECIMAL(10, 1)) AS e FROM log
+SELECT id, bytes / 2 AS a, bytes // 2 AS b, bytes % 2 AS c, -bytes // 3 AS d FROM log
+SELECT host FROM log UNION ALL SELECT upper(host) FROM other
+SELECT bytes FROM log UNION ALL SELECT x FROM other
+SELECT kind FROM log UNION ALL SELECT bytes FROM other
+SELECT host, mode(kind) AS s FROM log GROUP BY host
+SELECT host, percentile_cont(0.5) WITHIN GROUP (ORDER BY bytes) AS s FROM log GROUP BY host
+SELECT host, approx_count_distinct(kind) AS s FROM log GROUP BY host
+SELECT * EXCLUDE (x) FROM log
+SELECT * REPLACE (bytes + 1 AS bytes) FROM log
+SELECT * RENAME (bytes AS b) FROM log
+SELECT log.* FROM log
+SELECT a.*, b.id AS i FROM log a JOIN other b ON a.id = b.id
+SELECT bytes AS b, b + 1 AS c FROM log
+SELECT host AS h, count(*) AS n FROM log GROUP BY h HAVING n > 3
+SELECT bytes + 1 AS b FROM log WHERE b > 3
+SELECT id FROM log WHERE (host, kind) IN (SELECT host, kind FROM other)
+SELECT id FROM log a WHERE EXISTS (SELECT 1 FROM other b WHERE b.host = a.host AND b.bytes > a.bytes)
+SELECT id FROM log a WHERE NOT EXISTS (SELECT 1 FROM other b WHERE b.host = a.host AND b.bytes > a.bytes)
+SELECT id FROM log a WHERE a.kind IN (SELECT b.kind FROM other b WHERE b.host = a.host)
+SELECT id FROM log a WHERE a.kind NOT IN (SELECT b.kind FROM other b WHERE b.host = a.host)
+SELECT id FROM log a WHERE a.bytes > (SELECT avg(b.bytes) FROM other b WHERE b.host = a.host)
+SELECT id, (SELECT count(*) FROM other b WHERE b.host = a.host) AS n FROM log a
+SELECT id, (SELECT max(b.bytes) FROM other b WHERE b.host = a.host AND b.kind = 1) AS n FROM log a
+SELECT id, EXISTS (SELECT 1 FROM other b WHERE b.host = a.host) AS e FROM log a
+SELECT id FROM log a WHERE EXISTS (SELECT 1 FROM other b WHERE b.host = a.host) OR a.bytes > 10
+SELECT id FROM log a WHERE (SELECT count(*) FROM other b WHERE b.id = a.id) = 1
+SELECT id FROM log WHERE bytes IN (SELECT max(bytes) FROM other)
+SELECT id FROM log WHERE bytes + 1 IN (SELECT bytes FROM other)
+SELECT id FROM log WHERE NOT bytes IN (1, 2)
+SELECT id FROM log WHERE regexp_matches(host, '[ab]')
+SELECT id FROM log WHERE host ~ '[ab]'
+SELECT id FROM log WHERE host IS NOT DISTINCT FROM NULL
+SELECT id FROM log WHERE ok IS TRUE
+SELECT id FROM log WHERE ok IS NOT TRUE
+SELECT id FROM log WHERE ok = false
+SELECT id FROM log WHERE NOT ok
+SELECT id, CASE host WHEN 'a' THEN 1 WHEN 'b' THEN 2 END AS c FROM log
+SELECT id, greatest(bytes, kind) AS g, least(bytes, kind, 3) AS l FROM log
+SELECT id, concat(host, '-', kind) AS c, concat_ws('-', host, 'x') AS d FROM log
+SELECT id, host || kind AS c FROM log
+SELECT id, round(x, 1) AS a, floor(x) AS b, ceil(x) AS c, trunc(x) AS d, sign(x) AS e FROM log
+SELECT id, round(bytes / 3, 2) AS a, sqrt(abs(x)) AS b, ln(abs(x) + 1) AS c, mod(bytes, 3) AS d FROM log
+WITH c AS (SELECT host, sum(bytes) AS s FROM log GROUP BY host), d AS (SELECT max(s) AS m FROM c) SELECT c.host FROM c JOIN d ON c.s = d.m
+WITH c(h, n) AS (SELECT host, count(*) FROM log GROUP BY host) SELECT h, n FROM c
+SELECT h, n FROM (SELECT host, count(*) FROM log GROUP BY host) AS q(h, n)
+SELECT q.h FROM (SELECT host AS h FROM log) AS q WHERE q.h IS NOT NULL
+SELECT count(*) AS n, min(ts) AS a, max(ts) AS b FROM log
+SELECT count(*) AS n FROM log WHERE false
+SELECT sum(bytes) AS n, count(bytes) AS m FROM log WHERE bytes > 1000
+SELECT host, sum(bytes) AS n FROM log WHERE bytes > 1000 GROUP BY host
+SELECT host FROM log GROUP BY host HAVING sum(bytes) > 10 AND count(*) > 2
+SELECT 1 AS one FROM log HAVING count(*) > 2
+SELECT sum(bytes) * 2 + count(*) AS n FROM log
+SELECT host, max(bytes) - min(bytes) AS n FROM log GROUP BY host
+SELECT upper(host) AS h, count(*) AS n FROM log GROUP BY upper(host)
+SELECT bytes % 2 = 0 AS e, count(*) AS n FROM log GROUP BY 1
+SELECT host, count(*) FILTER (WHERE ok) AS n, sum(bytes) FILTER (bytes > 3) AS m FROM log GROUP BY host
+SELECT date_trunc('month', ts) AS m, count(*) AS n FROM log GROUP BY m
+SELECT year(ts) AS y, count(*) AS n FROM log GROUP BY y
+SELECT time_bucket(INTERVAL '1 minute', ts, INTERVAL '10 seconds') AS m, count(*) AS n FROM log GROUP BY m
+SELECT time_bucket(INTERVAL '1 minute', ts, TIMESTAMP '2026-01-01 00:00:07') AS m, count(*) AS n FROM log GROUP BY m
+SELECT id, time_bucket(INTERVAL '1 minute', ts, TIMESTAMP '2026-01-01 00:00:07') AS m FROM log
+SELECT dayname(ts) AS d, count(*) AS n FROM log GROUP BY ALL
+SELECT id FROM log WHERE ts > '2026-01-01 00:02:00'
+SELECT id FROM log WHERE ts BETWEEN '2026-01-01 00:01:00' AND '2026-01-01 00:02:00'
+SELECT id FROM log WHERE ts::DATE = DATE '2026-01-01'
+SELECT id FROM log WHERE extract(epoch FROM ts) > 1767225720
+SELECT strftime(ts, '%H:%M') AS m, count(*) AS n FROM log GROUP BY m
+SELECT a.id, b.id AS j FROM log a JOIN other b ON a.host = b.host AND a.ts = b.ts
+SELECT a.id, b.id AS j FROM log a JOIN other b ON a.host = b.host AND date_trunc('minute', a.ts) = date_trunc('minute', b.ts)
+SELECT a.id, b.id AS j FROM log a JOIN other b ON time_bucket(INTERVAL '10 s', a.ts) = time_bucket(INTERVAL '10 s', b.ts)
+SELECT a.id, b.id AS j FROM log a JOIN other b ON a.bytes + 1 = b.bytes
+SELECT a.id, b.id AS j FROM log a JOIN other b ON upper(a.host) = upper(b.host) AND a.ts = b.ts
+SELECT a.id, b.id AS j FROM log a, other b WHERE a.host = b.host AND a.kind = 1 AND b.kind = 2
+SELECT a.id, b.id AS j, c.id AS k FROM log a JOIN other b ON a.host = b.host AND a.ts = b.ts JOIN log c ON c.id = b.id
+SELECT a.id FROM log a JOIN log b ON a.id = b.id AND b.bytes > 3
+SELECT a.id FROM log a SEMI JOIN other b ON a.host = b.host AND a.ts = b.ts
+SELECT a.id FROM log a ANTI JOIN other b ON a.host = b.host
+SELECT a.id FROM log a ASOF LEFT JOIN other b ON a.id = b.id AND a.ts >= b.ts
+SELECT a.id FROM log AS a, log AS b WHERE a.id = b.id
+SELECT ID, HOST FROM LOG
+SELECT id /* c */ FROM log;
+FROM log SELECT id
+SELECT id FROM log WHERE host = 'O''Brien'
+SELECT id FROM log WHERE host IN (NULL)
+SELECT id FROM log WHERE host NOT IN ('a', NULL)
+SELECT id FROM log WHERE NULL
+SELECT id, NULL AS n, NULL + 1 AS m FROM log
+SELECT host, count(*) AS n FROM log GROUP BY host QUALIFY row_number() OVER (ORDER BY n DESC, host) <= 2
+SELECT id, rank() OVER (ORDER BY bytes DESC NULLS LAST) AS r FROM log
+SELECT id, row_number() OVER (ORDER BY bytes) AS r FROM log WHERE bytes IS NULL
+SELECT id, row_number() OVER (PARTITION BY host ORDER BY bytes NULLS FIRST, id) AS r FROM log
+SELECT id, row_number() OVER (PARTITION BY host ORDER BY bytes DESC, id) AS r FROM log
+SELECT id, rank() OVER (PARTITION BY host ORDER BY bytes) AS r FROM log
+SELECT id, bytes::HUGEINT AS h FROM log
+SELECT id, bytes IS NULL AS c, bytes ISNULL AS d, bytes NOTNULL AS e FROM log
+SELECT (SELECT max(id) FROM log) AS m FROM other
+SELECT id FROM log WHERE bytes = (SELECT max(bytes) FROM log)
+SELECT any_value(host) IS NULL AS c FROM log WHERE host IS NULL
+SELECT bool_and(ok) AS a, bool_or(ok) AS b, product(kind) AS c FROM log
+SELECT arg_max(id, bytes) IS NOT NULL AS a FROM log
+SELECT host, avg(bytes) AS a FROM log GROUP BY host ORDER BY count(*) DESC, host LIMIT 2
+SELECT coalesce(sum(bytes), 0) AS s FROM log WHERE false
