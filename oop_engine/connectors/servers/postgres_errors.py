@@ -1,8 +1,7 @@
 """Errors of Postgres: those that pass, and those that do not, each in one line with the way out.
 
-A server refuses a statement with a code (SQLSTATE).  While a client connects, libpq has the server's words
-alone: English ones are known, and those of other languages count as a refusal, but for lines without ``FATAL``, which
-are of libpq itself.
+A server refuses a statement, or a connection (``postgres_codes``), with a code (SQLSTATE).  Words count where there is
+none: those of libpq itself, and of a server if libpq cannot be asked for codes.
 
 Source: the PostgreSQL documentation, appendix "PostgreSQL Error Codes".
 """
@@ -24,6 +23,8 @@ _NO_ROOM = ("53300", "57P03")
 """No connection left; the server starts up, shuts down or recovers."""
 _PASSING = ("08", "40001", "40P01", "55006", "55P03", "57P01", "57P02", "57P05", "25P03")
 """Broken connections, overtaken transactions, objects in use, a server that ends; codes or classes of them."""
+_OF_RIGHTS = ("28", "42501")
+"""A name, a password or pg_hba.conf; a right that is missing."""
 _OF_A_ROW = ("22", "23", "54")
 """Classes of values that do not fit: data, constraints, limits."""
 _WORDS_OF_NO_ROOM = ("too many", "connection slots", "the database system is", "max_wal_senders")
@@ -69,7 +70,7 @@ def failure_of_postgres(place: str, address: Address, error: Exception, way_out:
         return UnreachableError(f"{place}: {words}")
     if code == "25006":
         return SetupError(f"{place}: is a replica ({words}): give the address of the primary")
-    if any(sign in words for sign in _RIGHTS):
+    if (code or "").startswith(_OF_RIGHTS) or any(sign in words for sign in _RIGHTS):
         return SetupError(f"{place}: {words}: check the name, the password, the rights and pg_hba.conf")
     return SetupError(f"{place}: {words}: {way_out}")
 

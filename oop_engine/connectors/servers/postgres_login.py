@@ -6,13 +6,22 @@ from typing import Any
 
 from oop_engine.connectors import link
 from oop_engine.connectors.library import library
+from oop_engine.connectors.servers.postgres_codes import code_of_refusal
+from oop_engine.system.on_thread import on_thread
 
 __all__ = ["connected"]
 
 
 async def connected(dsn: str, **options: Any) -> Any:
-    """Return a connection that commits each statement; raises errors of psycopg."""
+    """Return a connection that commits each statement; raises errors of psycopg, with the code of a refusal."""
     psycopg = library("psycopg", "postgres", "Postgres")
+    errors = library("psycopg.errors", "postgres", "Postgres")
+    conninfo = library("psycopg.conninfo", "postgres", "Postgres")
     limit = max(int(link.ANSWER_S), 1)
-    given = {"autocommit": True, "connect_timeout": limit, "client_encoding": "utf8", **options}
-    return await psycopg.AsyncConnection.connect(dsn, **given)
+    given = {"connect_timeout": limit, "client_encoding": "utf8", **options}
+    try:
+        return await psycopg.AsyncConnection.connect(dsn, autocommit=True, **given)
+    except psycopg.OperationalError as error:
+        if error.sqlstate is None and not isinstance(error, errors.ConnectionTimeout):
+            error.sqlstate = await on_thread(code_of_refusal, conninfo.make_conninfo(dsn, **given), limit)
+        raise

@@ -5,14 +5,26 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import socketserver
 import struct
 from contextlib import aclosing, suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any, TypeVar
 
+import pyarrow as pa
 import pytest
 
-from oop_engine import Journal, LiveSource, PostgresChanges, SetupError, TraceError, UsageError
+from oop_engine import (
+    Journal,
+    LiveSource,
+    PostgresChanges,
+    PostgresTable,
+    Schema,
+    SetupError,
+    TraceError,
+    UsageError,
+)
 from oop_engine.connectors.link import NotReadyError, UnreachableError
 from oop_engine.connectors.pace import read_on
 from oop_engine.connectors.servers.postgres_log import LogPlace
@@ -21,6 +33,7 @@ from oop_engine.runners.event_loop import run_async
 from tests.oop_engine.connectors.postgres_server import changes, do, drop, row
 from tests.oop_engine.connectors.servers import IN_A_ROW
 
+SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")
 pytestmark = IN_A_ROW
 
 
@@ -364,6 +377,54 @@ def test_what_passes_is_told_apart_from_what_does_not(dsn: str) -> None:
             run_async(changes(source, None, 1))
         assert isinstance(told.value, UnreachableError) is (kind is NotReadyError)
         assert "sesame" not in str(told.value)
+
+
+LANGUAGES = {
+    "starts": ("57P03", "ВАЖНО", "система баз данных запускается", NotReadyError, ""),
+    "full": ("53300", "ВАЖНО", "извините, уже слишком много клиентов", NotReadyError, ""),
+    "ends": ("57P01", "致命错误", "由于管理员命令中断联接", UnreachableError, ""),
+    "password": (
+        "28P01",
+        "FATAL",
+        "Passwort-Authentifizierung fehlgeschlagen",
+        SetupError,
+        "the password, the rights",
+    ),
+    "rights": ("42501", "SCHWERWIEGEND", "keine Berechtigung", SetupError, "the password, the rights"),
+    "database": ("3D000", "FATAL", "Datenbank existiert nicht", SetupError, "give the address"),
+}
+
+
+@pytest.mark.parametrize("kind", LANGUAGES)
+def test_refusals_are_told_apart_in_any_language_of_the_server(kind: str) -> None:
+    pytest.importorskip("psycopg", reason="psycopg is not installed (the extra postgres)")
+    code, severity, words, wanted, way_out = LANGUAGES[kind]
+    fields = {"S": severity, "V": "FATAL", "C": code, "M": words}
+    body = b"".join(name.encode() + text.encode() + b"\0" for name, text in fields.items()) + b"\0"
+
+    class Refuses(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            while data := self.request.recv(1 << 10):
+                if data[4:8] == struct.pack(">i", 3 << 16):
+                    self.request.sendall(b"E" + struct.pack(">i", len(body) + 4) + body)
+                    break
+                self.request.sendall(b"N")  # no TLS
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Refuses) as server:
+        answering = Thread(target=server.serve_forever, args=(0.01,))
+        answering.start()
+        at = f"postgresql://me@127.0.0.1:{server.server_address[1]}/db?gssencmode=disable"
+        sink, source = PostgresTable(at, "t"), PostgresChanges(at, "p")
+        try:
+            for work in (lambda: sink.open(SCHEMA, "run", []), lambda: changes(source, None, 1)):
+                with pytest.raises(SetupError) as told:
+                    run_async(work())
+                passes = isinstance(told.value, UnreachableError), isinstance(told.value, NotReadyError)
+                assert passes == (issubclass(wanted, UnreachableError), issubclass(wanted, NotReadyError))
+                assert way_out in str(told.value)
+        finally:
+            server.shutdown()
+            answering.join()
 
 
 def test_a_publication_that_is_gone_ends_the_stream_for_good(dsn: str) -> None:
