@@ -27,6 +27,18 @@ T = TypeVar("T")
 Check = Callable[[str, str, Any], Any]
 """Takes the class, the parameter and the value; returns the value to use, or raises ``GraphError``."""
 
+_OTHER_WORDS = {
+    "by": "keys key group_by groupby partition_by partitions on",
+    "keys": "by on key using",
+    "range": "size length width window",
+    "slide": "step hop every period advance",
+    "gap": "timeout inactivity",
+    "kind": "how type join",
+    "aggregates": "aggs agg aggregations functions",
+    "column": "field col name",
+    "origin": "offset start",
+}
+"""Names that options have elsewhere."""
 _KEPT = ("self", "_")
 ARGUMENTS = "_arguments"
 """The attribute with the arguments that an object was made with, by place and by name."""
@@ -52,7 +64,7 @@ def checked_arguments(cls: type[T]) -> type[T]:
     oop_engine.core.errors.GraphError: Last: n must be an integer; got '3'
     >>> Last(3, keys=["host"])
     Traceback (most recent call last):
-    oop_engine.core.errors.GraphError: Last: there is no option 'keys'; there are n, by
+    oop_engine.core.errors.GraphError: Last: there is no option 'keys'; there are n, by; did you mean by?
     """
     init: Any = cls.__init__
 
@@ -96,7 +108,7 @@ def _misfit(init: Any, name: str, args: tuple[Any, ...], options: dict[str, Any]
             one.name for one in parameters if one.default is one.empty and one.kind is not one.VAR_KEYWORD
         ]
         if unknown := [option for option in options if option not in names]:
-            hint = did_you_mean(unknown[0], names)
+            hint = _meant(unknown[0], names)
             return f"{name}: there is no option {unknown[0]!r}; there are {', '.join(names) or 'none'}{hint}"
         by_place = [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
         if len(args) > len(by_place):
@@ -110,6 +122,12 @@ def _misfit(init: Any, name: str, args: tuple[Any, ...], options: dict[str, Any]
         got = f"got {len(given) or 'no'} argument{'s' * (len(given) != 1)}"
         return f"{name}: needs {' and '.join(missing)}; {got}: write {form}"
     return None
+
+
+def _meant(option: str, names: list[str]) -> str:
+    """Return the hint for an option that is not known: one of the same meaning, or of a close name."""
+    same = (name for name in names if option in _OTHER_WORDS.get(name, "").split())
+    return did_you_mean(next(same, option), names)
 
 
 @functools.cache

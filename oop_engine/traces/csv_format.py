@@ -27,12 +27,12 @@ class CsvFormat:
     ``delimiter``: one ASCII character between cells; None: ``,``, ``;``, tab or ``|``, as the header suggests.
     ``quote``: around cells that have a delimiter or a line break; a quote within is two of them; "": there are none.
     ``decimal``: "." or ","; None: "," where a file with another delimiter has such numbers.  ``thousands``: between
-    groups of three digits, never sniffed.  ``encoding``: a codec of Python; None: UTF-8, or as the byte order mark
-    has it.  ``dates``: one form of dates or several, with directives of ``strptime``, such as ``"%d.%m.%Y %H:%M:%S"``;
-    ISO 8601 is always read.  ``zone``: the time zone of times that have none; a local time that its clocks skip or
-    show twice is refused.  ``nulls``: words that are null in every column where they stand without quotes.
-    ``comment``: the first character of lines that are skipped; blank lines always are.  ``header=False``: the first
-    line is a row; columns are named by ``names``, or by the schema, in its order.
+    groups of three digits; sniffed where a number has both signs (``1.234,5``).  ``encoding``: a codec of Python; None:
+    UTF-8, or as the byte order mark has it.  ``dates``: one form of dates or several, with directives of ``strptime``,
+    such as ``"%d.%m.%Y %H:%M:%S"``; ISO 8601 is always read.  ``zone``: the time zone of times that have none; a local
+    time that its clocks skip or show twice is refused.  ``nulls``: words that are null in every column where they stand
+    without quotes.  ``comment``: the first character of lines that are skipped; blank lines always are.
+    ``header=False``: the first line is a row; columns are named by ``names``, or by the schema, in its order.
 
     Raises ``UsageError`` for a value that cannot be.
 
@@ -63,6 +63,8 @@ class CsvFormat:
             _refuse("decimal", "'.' or ','", self.decimal)
         if self.thousands and (len(self.thousands) != 1 or self.thousands not in _THOUSANDS):
             _refuse("thousands", f"one of {' '.join(map(repr, _THOUSANDS))}", self.thousands)
+        if self.thousands == "." and self.decimal is None:
+            object.__setattr__(self, "decimal", ",")
         if self.thousands and self.thousands == (self.decimal or "."):
             _refuse("thousands", f"another sign than decimal ({self.decimal or '.'!r})", self.thousands)
         if self.encoding is not None:

@@ -16,7 +16,8 @@ from oop_engine.core.registry import Registry
 from oop_engine.traces.compressed import CODECS, is_compressed, without_codec
 from oop_engine.traces.format import Reader, Writer
 from oop_engine.traces.formats.arrow_ipc import ArrowReader, ArrowWriter
-from oop_engine.traces.formats.csv import CsvReader, CsvWriter
+from oop_engine.traces.formats.csv import CsvReader
+from oop_engine.traces.formats.csv_writer import CsvWriter
 from oop_engine.traces.formats.json_lines import JsonReader, JsonWriter
 from oop_engine.traces.formats.msgpack_frames import FramesReader, FramesWriter
 from oop_engine.traces.formats.parquet import ParquetReader, ParquetWriter

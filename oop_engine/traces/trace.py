@@ -65,6 +65,8 @@ class Trace:
         self.unknown: dict[str, int] = {}
         self.counts_unknown = False
         self.notes: list[str] = list(getattr(reader, "notes", ()))
+        spoiled: dict[str, str] = getattr(reader, "spoiled", {})
+        self.notes += [line for name, line in spoiled.items() if name not in (declared or ())]
         self._reader = reader
         self._declared = declared
         self._constants = constants or {}

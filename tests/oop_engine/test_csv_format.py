@@ -206,7 +206,7 @@ def test_a_cell_that_would_be_another_number_is_refused(tmp_path) -> None:
         ({"delimiter": ";;"}, "delimiter must be one ASCII character"),
         ({"delimiter": '"'}, "neither quote nor comment"),
         ({"decimal": ";"}, "decimal must be"),
-        ({"thousands": "."}, "another sign than decimal"),
+        ({"thousands": ".", "decimal": "."}, "another sign than decimal"),
         ({"encoding": "klingon"}, "encoding must be a codec"),
         ({"dates": "%d.%m.%y"}, "years of four digits"),
         ({"dates": "%H:%M"}, "with day, month and year"),
@@ -259,6 +259,7 @@ def test_a_column_that_is_text_because_of_few_cells_is_named(tmp_path) -> None:
     asked = open_trace(path, time="ts", unit="s", types={"bytes": pa.int64()})
     assert sum(map(len, asked.pages())) == 2998
     assert asked.refused == {"bytes: cannot read 'n/a' as int64": 1}
+    assert asked.notes == []
     lines = tmp_path / "a.jsonl"
     lines.write_text('{"ts": 1, "k": 5}\n{"ts": 2, "k": 6}\n{"ts": 3, "k": "7"}\n')
     assert "k: text, since row 3 is '7'" in open_trace(lines, time="ts", unit="s").notes[0]
@@ -280,6 +281,28 @@ def test_what_is_sniffed_is_told(tmp_path) -> None:
     assert page.to_pylist()[0] == {"ts": dt.datetime(2026, 12, 31, 23, 59, 59), "x": 1.5}
     [note] = trace.notes
     assert note.startswith('csv: delimiter ";", decimal ",", dates ["%d.%m.%Y %H:%M:%S"] (sniffed')
+
+
+SIGNS = {
+    "ts;x\n1;1.234,50\n2;7,25\n3;1.000\n4;12\n": [1234.5, 7.25, 1000.0, 12.0],
+    'ts,x\n1,"1,234.50"\n2,7.25\n3,"1,000"\n': [1234.5, 7.25, 1000.0],
+    "ts|x\n1|-1,234,567.8\n2|9\n": [-1234567.8, 9.0],
+    "ts;x;y\n1;1.234,50;48.137\n2;7,25;11.576\n": ["1.234,50", "7,25"],  # y would be 48137
+    "ts;x\n1;1.234\n2;2.500\n": [1.234, 2.5],
+    "ts;x;y\n1;1.234,50;10.0.0.1\n2;7,25;10.0.0.2\n": [1234.5, 7.25],
+}
+
+
+@pytest.mark.parametrize("text", SIGNS)
+def test_signs_of_numbers_are_sniffed_where_they_have_one_meaning(tmp_path, text) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    trace = open_trace(path, time="ts", unit="s")
+    assert [row["x"] for page in trace.pages() for row in page.to_pylist()] == SIGNS[text]
+
+
+def test_a_point_between_thousands_leaves_the_comma_for_decimals() -> None:
+    assert CsvFormat(thousands=".") == CsvFormat(thousands=".", decimal=",")
 
 
 @pytest.mark.parametrize("data", [b"", b"\n\n", b'"ts\n', b"\xef\xbb\xbf"])

@@ -246,6 +246,8 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "pairs for keys": (lambda: library.OAJoin([("k", "h")], Band(0, 1)).keys == (("k", "h"),), ""),
     "late as a text": (lambda: ANY.Punctuate(Ordered(), late="divert"), "Punctuate: late .*Late.DIVERT"),
     "a column is missing": (lambda: ANY.Sum(), "Sum: needs column; got no arguments: write Sum.column"),
+    "another word for an option": (lambda: ANY.WindowAggregate(Tumbling(1), ONE, keys=["k"]), "did you mean by"),
+    "another word for a length": (lambda: ANY.Tumbling(size="1 min"), "no option 'size'.*did you mean range"),
     "an option is wrong": (lambda: ANY.Sum(colum="v"), "Sum: .*'colum'.*did you mean column"),
     "a float for a number of rows": (lambda: ANY.AfterCount(2.0), "AfterCount: n must be an integer; got 2.0: write 2"),
     "a class for a value": (lambda: ANY.WindowAggregate(Tumbling, ONE).opened(SCHEMA), "windows must be a value"),

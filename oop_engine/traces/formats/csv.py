@@ -21,19 +21,17 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from oop_engine.core.errors import TraceError
-from oop_engine.core.punctuation import Punctuation
 from oop_engine.core.values.arrays import converted
-from oop_engine.core.values.rfc3339 import for_texts
 from oop_engine.system.knobs import knob
 from oop_engine.traces.compressed import opened, share_read
 from oop_engine.traces.csv_format import CsvFormat
-from oop_engine.traces.format import Marks, Record, readable, require_textual
+from oop_engine.traces.format import Marks, Record, readable
 from oop_engine.traces.formats.csv_cells import canonical
 from oop_engine.traces.formats.csv_rows import LONGEST, CsvRows
 from oop_engine.traces.formats.csv_sniffed import sniffed_cells, sniffed_delimiter, sniffed_encoding
 from oop_engine.traces.formats.guessing import guess, guess_time, merged_by, spoiler_of
 
-__all__ = ["CsvReader", "CsvWriter"]
+__all__ = ["CsvReader"]
 
 _BLOCK = knob(__name__, "_BLOCK", 1 << 20)
 _SAMPLE = 10_000
@@ -45,7 +43,7 @@ class CsvReader:
 
     ``csv``: how the file is written; ``wanted``: names of the columns of a schema, so that no types are guessed but
     those of times, and a file without a header has these columns.
-    ``notes``: lines for the user: the form that was sniffed, and why columns are text.
+    ``notes``: lines for the user: the form that was sniffed; ``spoiled``: by column, why it is text.
     """
 
     guessed: ClassVar[bool] = True
@@ -64,6 +62,7 @@ class CsvReader:
         self.share: float | None = None
         self.marks = Marks()
         self.notes: list[str] = []
+        self.spoiled: dict[str, str] = {}
         given = csv or CsvFormat()
         with readable(path):
             head, self.csv = self._told_by_head(given, tuple(times))
@@ -104,7 +103,7 @@ class CsvReader:
             return guess_time(texts, prepared)
         kind = guess(texts, prepared)
         if kind == pa.string() and (spoiler := spoiler_of(texts, prepared)) is not None:
-            self.notes.append(spoiler.line(name))
+            self.spoiled[name] = spoiler.line(name)
         return kind
 
     def _told_by_head(self, given: CsvFormat, known: tuple[str, ...]) -> tuple[bytes, CsvFormat]:
@@ -146,7 +145,8 @@ class CsvReader:
         shown = {
             name: value
             for name, value in vars(self.csv).items()
-            if value != getattr(usual, name) and name in ("delimiter", "encoding", "decimal", "dates")
+            if value != getattr(usual, name)
+            and name in ("delimiter", "encoding", "decimal", "thousands", "dates")
         }
         if shown:
             words = ", ".join(f"{name} {json.dumps(value)}" for name, value in shown.items())
@@ -193,45 +193,6 @@ class CsvReader:
                     yield block if block.endswith(b"\n") else block + file.readline(_BLOCK)
             if decoder is not None:
                 yield decoder.decode(b"", True).encode()
-
-
-class CsvWriter:
-    """Strings and moments are quoted, so that an empty string is not null."""
-
-    def __init__(self, sink: pa.NativeFile, fields: pa.Schema, marks: Marks) -> None:
-        require_textual(fields, "csv")
-        for name in fields.names:
-            if name != name.strip("\r\n\0") or not name:
-                msg = f"csv: column {name!r}: a name must be a text that a header can hold: rename it"
-                raise TraceError(msg)
-        texts = for_texts(fields.empty_table()).schema
-        self._writer = pa.csv.CSVWriter(sink, texts)
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows."""
-        rows = for_texts(batch)
-        if rows.nbytes >= LONGEST:
-            _check_lengths(rows)
-        self._writer.write_batch(rows)
-
-    def punctuation(self, punctuation: Punctuation) -> None:
-        """Refuse: CSV has rows only."""
-        msg = "csv carries no punctuation: write arrow, jsonl or msgpack, or leave the punctuation out"
-        raise TraceError(msg)
-
-    def close(self) -> None:
-        """Finish the file."""
-        self._writer.close()
-
-
-def _check_lengths(rows: pa.RecordBatch) -> None:
-    """Raise ``TraceError`` if a row may be longer than one that can be read."""
-    texts = [c for c in rows.columns if pa.types.is_string(c.type) or pa.types.is_large_string(c.type)]
-    lengths = [pc.add(pc.multiply(pc.binary_length(c).fill_null(0).cast(pa.int64()), 2), 4) for c in texts]
-    for i in range(rows.num_rows if lengths else 0):
-        if sum(each[i].as_py() for each in lengths) + 64 * len(rows.columns) >= LONGEST:
-            msg = f"csv: a row must be shorter than {LONGEST:,} bytes, with quotes: use arrow, parquet or msgpack"
-            raise TraceError(msg)
 
 
 def _as_texts_are(name: str, cells: pa.Array) -> pa.Array:

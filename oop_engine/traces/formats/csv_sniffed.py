@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from oop_engine.traces.csv_format import CsvFormat
-from oop_engine.traces.formats.csv_cells import matches
+from oop_engine.traces.formats.csv_cells import matches, number_pattern
 from oop_engine.traces.formats.csv_rows import CsvRows
 from oop_engine.traces.formats.encodings import MARKS, wide_encoding
 
@@ -24,6 +24,10 @@ _LINES = 50
 _COMMA = r"^\s*[+-]?[0-9]+(?:,[0-9]+)?\s*$"
 _SURE_COMMA = r"^\s*[+-]?(?:[0-9]+,[0-9]{1,2}|[0-9]+,[0-9]{4,}|0[0-9]*,[0-9]+|[0-9]{4,},[0-9]+)\s*$"
 _POINT = r"^\s*[+-]?[0-9]+\.[0-9]+\s*$"
+_SIGNS = (
+    (",", ".", r"^\s*[+-]?[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]+\s*$", _POINT),
+    (".", ",", r"^\s*[+-]?[0-9]{1,3}(?:,[0-9]{3})+\.[0-9]+\s*$", r"^\s*[+-]?[0-9]+,[0-9]+\s*$"),
+)
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f")
 _DAYS = (r"^\s*([0-9]{1,2})/([0-9]{1,2})/[0-9]{4}\b",)
 
@@ -58,9 +62,11 @@ def sniffed_delimiter(head: bytes, format: CsvFormat, known: Collection[str]) ->
 
 
 def sniffed_cells(head: pa.RecordBatch, format: CsvFormat) -> CsvFormat:
-    """Return ``format`` with a decimal comma and forms of dates, where the columns of the first block show them."""
+    """Return ``format`` with the signs of numbers and the forms of dates that columns of the first block show."""
     columns = [column.drop_null().cast(pa.string()) for column in head.columns if _is_utf8(column)]
     columns = [column for column in columns if len(column)]
+    if not format.thousands:
+        format = _with_thousands(columns, format)
     if format.decimal is None and format.delimiter != ",":
         comma = any(_share(c, _COMMA) > 0.5 and _share(c, _SURE_COMMA) > 0 for c in columns)
         point = any(_share(c, _POINT) > 0.5 for c in columns)
@@ -68,6 +74,19 @@ def sniffed_cells(head: pa.RecordBatch, format: CsvFormat) -> CsvFormat:
     if not format.date_forms:
         forms = [form for form in map(_form_of, columns) if form]
         format = replace(format, dates=tuple(dict.fromkeys(forms)))
+    return format
+
+
+def _with_thousands(columns: list[pa.Array], format: CsvFormat) -> CsvFormat:
+    """Return ``format`` with both signs of numbers where one has both, and no column has numbers of another form."""
+    for decimal, thousands, both, other in _SIGNS:
+        if format.decimal in (None, decimal) and not (decimal == "," == format.delimiter):
+            found = replace(format, decimal=decimal, thousands=thousands)
+            numbers = number_pattern(found)
+            is_sure = [_share(c, both) > 0 and _share(c, numbers) > 0.5 for c in columns]
+            others = [c for c, sure in zip(columns, is_sure, strict=True) if not sure]
+            if any(is_sure) and all(_share(c, other) <= 0.5 for c in others):
+                return found
     return format
 
 

@@ -57,7 +57,8 @@ def guess(texts: pa.Array, prepared: Prepared | None = None, *, exact: bool = Tr
     known = _distinct(texts)
     if not len(known):
         return pa.string()
-    kinds = [*_NUMBERS, pa.bool_(), *_times_of(known)]
+    first = known[:_SAMPLE]  # most types are excluded by few texts
+    kinds = [k for k in (*_NUMBERS, pa.bool_(), *_times_of(known)) if not _unread(first, k, prepared)]
     return next((kind for kind in kinds if _reads(known, kind, prepared, exact=exact)), pa.string())
 
 
@@ -73,12 +74,8 @@ def guess_time(texts: pa.Array, prepared: Prepared | None = None) -> pa.DataType
     zoned = pc.match_substring_regex(known, _OFFSET).true_count
     times = [*_ZONED, *_PLAIN] if 2 * zoned > len(known) else [*_PLAIN, *_ZONED]
 
-    def unread(kind: pa.DataType) -> int:
-        where = converted(prepared(known, kind) if prepared else known, kind)[1]
-        return 0 if where is None else int(where.true_count)
-
-    best = min([pa.int64(), *times], key=unread)
-    return best if 2 * unread(best) < len(known) else pa.string()
+    best = min([pa.int64(), *times], key=lambda kind: _unread(known, kind, prepared))
+    return best if 2 * _unread(known, best, prepared) < len(known) else pa.string()
 
 
 def merged_by(texts: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -95,7 +92,11 @@ def spoiler_of(texts: pa.Array, prepared: Prepared | None = None) -> Spoiler | N
     known = _texts(texts)
     there = len(known) - known.null_count
     best: tuple[int, pa.DataType, pa.Array] | None = None
+    some = known.drop_null()
+    some = some.take(pa.array(range(0, len(some), max(len(some) // _SAMPLE, 1)), pa.int64()))
     for kind in (pa.int64(), pa.float64(), *_times_of(_distinct(texts))):
+        if 4 * _unread(some, kind, prepared) > 3 * len(some):
+            continue
         as_given = prepared(known, kind) if prepared else known
         values, bad = converted(as_given, kind)
         mask = pc.or_(
@@ -109,6 +110,12 @@ def spoiler_of(texts: pa.Array, prepared: Prepared | None = None) -> Spoiler | N
     _, kind, mask = best
     at = pc.index(mask, True).as_py()
     return Spoiler(kind, at + 1, str(values_of(known.slice(at, 1))[0])[:60])
+
+
+def _unread(texts: pa.Array, kind: pa.DataType, prepared: Prepared | None) -> int:
+    """Return how many texts are of another type."""
+    where = converted(prepared(texts, kind) if prepared else texts, kind)[1]
+    return 0 if where is None else int(where.true_count)
 
 
 def _times_of(known: pa.Array) -> list[pa.DataType]:

@@ -62,8 +62,8 @@ class JsonReader:
             msg = f"{path}: must have a JSON object a line; it begins with {got!r}: is it JSON lines?"
             raise TraceError(msg)
         fields = named(head) if typed else None
-        self.fields, self.crowded, self.notes = (
-            guessed(head, times) if fields is None else (fields, False, [])
+        self.fields, self.crowded, self.spoiled = (
+            guessed(head, times) if fields is None else (fields, False, {})
         )
 
     def read(self, columns: pa.Schema, page_rows: int) -> Iterator[Record]:

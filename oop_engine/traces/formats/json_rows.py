@@ -70,10 +70,10 @@ _DECODER = json.JSONDecoder(
 )
 
 
-def guessed(head: bytes, times: tuple[str, ...]) -> tuple[pa.Schema, bool, list[str]]:
+def guessed(head: bytes, times: tuple[str, ...]) -> tuple[pa.Schema, bool, dict[str, str]]:
     """Return the columns of a block, by the types of its values, and whether there are more than ``MOST_KEYS``.
 
-    Those that hold lists or objects only are none.  Third are lines for the user, why columns are text.
+    Those that hold lists or objects only are none.  Third is by column why it is text, a line for the user.
     """
     cells: dict[str, list[Any]] = {}
     crowded = False
@@ -88,8 +88,11 @@ def guessed(head: bytes, times: tuple[str, ...]) -> tuple[pa.Schema, bool, list[
     plain = [(name, kind) for name, kind in kinds.items() if kind is not None and is_textual(kind)]
     fields = [pa.field(name, kind, metadata=_mark(kind, cells[name])) for name, kind in plain]
     spoilers = [(name, _spoiler(cells[name])) for name, kind in plain if kind == pa.string()]
-    notes = [found.line(name) for name, found in spoilers if found is not None]
-    return pa.schema(fields), crowded, notes
+    return (
+        pa.schema(fields),
+        crowded,
+        {name: found.line(name) for name, found in spoilers if found is not None},
+    )
 
 
 def _mark(kind: pa.DataType, values: list[Any]) -> dict[str, str] | None:
