@@ -272,14 +272,15 @@ def _mqtt(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
 
 @register_source("postgres")
 def _postgres(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
-    _only(f"postgres:{address}", options, "publication", "slot", "user")
+    _only(f"postgres:{address}", options, "publication", "slot", "user", "format")
     example = "postgres:127.0.0.1:5432/shop?publication=orders"
     server, database = _server(f"source 'postgres:{address}'", address, example)
     if "publication" not in options:
         msg = f"source 'postgres:{address}': must have ?publication=NAME, of the tables that are read"
         raise UsageError(msg)
     slot = options.get("slot", "oop_engine")
-    return PostgresChanges(_dsn(server, database, options), options["publication"], slot)
+    format = options.get("format", "jsonl")
+    return PostgresChanges(_dsn(server, database, options), options["publication"], slot, format=format)
 
 
 def _web_socket(kind: str) -> SourceMaker:

@@ -2,6 +2,7 @@
 
 from oop_engine.connectors.formats import (  # noqa: F401
     arrow_messages,
+    debezium_messages,
     json_messages,
     msgpack_messages,
     rows,

@@ -19,6 +19,8 @@ __all__ = ["Decoder", "OtherTransactionError"]
 
 _LOG = logging.getLogger("oop_engine")
 _NUMBERS, _BOOL = {20, 21, 23, 26, 700, 701}, 16
+_LETTERS = {"I": b"c", "U": b"u", "D": b"d"}
+_UNAVAILABLE = b'"__debezium_unavailable_value"'
 _OPERATIONS = {"I": "insert", "U": "update", "D": "delete"}
 _BEGIN, _COMMIT = Struct(">q"), Struct(">xqq")
 _TABLE, _SIZE, _COUNT = Struct(">i"), Struct(">i"), Struct(">h")
@@ -69,6 +71,7 @@ class Decoder:
     ``wanted``: whether an operation (insert, update, delete, truncate) is read.  ``needed``: the names of columns
     without which a row is refused; None: all.  ``refused`` is called with the reason and the row.  ``commit``: the
     place where the transaction commits that is read now; 0: none is.  ``changes``: how many of it were taken.
+    ``envelopes``: rows are envelopes of Debezium, with the row before a change where it is sent as a whole.
     ``end``: behind it, once it has ended.  ``skipped``: commit and number of changes that were read before.
     """
 
@@ -76,6 +79,7 @@ class Decoder:
     needed: Container[str] | None
     refused: Callable[[str, bytes], None]
     skipped: tuple[int, int] = (0, 0)
+    envelopes: bool = False
     commit: int = 0
     changes: int = 0
     end: int = 0
@@ -153,7 +157,34 @@ class Decoder:
         cells = before
         if kind != "D":
             cells, _ = _cells(relation, data, at if part == "N" else at + 1)
-        self._add(relation, operation, before, cells)
+        if self.envelopes:
+            self._add_envelope(
+                relation, kind, before if part == "O" else None, None if kind == "D" else cells
+            )
+        else:
+            self._add(relation, operation, before, cells)
+
+    def _add_envelope(self, relation: Relation, kind: str, before: Cells | None, after: Cells | None) -> None:
+        """Add the envelope of a change; a long value that has not changed is that of the row before."""
+        known = before or {}
+        space, _, table = relation.name.rpartition(".")
+        source = b'{"schema": %b, "table": %b}' % (
+            quoted((space or "public").encode()),
+            quoted(table.encode()),
+        )
+        parts = {b"before": before, b"after": after}
+        rows = [
+            b'"%b": %b, ' % (name, b"null" if cells is None else self._object(relation, cells, known))
+            for name, cells in parts.items()
+        ]
+        self.rows.append(b"{" + b"".join(rows) + b'"source": %b, "op": "%b"}' % (source, _LETTERS[kind]))
+
+    def _object(self, relation: Relation, cells: Cells, known: Cells) -> bytes:
+        values = ((number, known.get(number) if cell is None else cell) for number, cell in cells.items())
+        found = [
+            relation.labels[number] + (_UNAVAILABLE if cell is None else cell) for number, cell in values
+        ]
+        return b"{" + b", ".join(found) + b"}"
 
     def _add(self, relation: Relation, operation: str, before: Cells, cells: Cells) -> None:
         """Add a row, or refuse it: an unchanged value is that of the old row, where that is sent."""
@@ -179,6 +210,11 @@ class Decoder:
         (count,) = _TABLE.unpack_from(data, 1)
         for place in range(count):
             relation = self._relations[_TABLE.unpack_from(data, 6 + 4 * place)[0]]
+            if self.envelopes:
+                space, _, table = relation.name.rpartition(".")
+                names = quoted((space or "public").encode()), quoted(table.encode())
+                self.rows.append(b'{"op": "t", "source": {"schema": %b, "table": %b}}' % names)
+                continue
             reason = f"table {relation.name} was truncated: its rows are gone, and none of them is sent"
             self.refused(reason, b"{" + relation.ending("truncate"))
 

@@ -1,3 +1,4 @@
+# Long: one object, whose connection and positions are read together.
 """Postgres changes: rows that are inserted, updated or deleted, by logical replication."""
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from oop_engine.connectors.servers.postgres_login import connected
 from oop_engine.connectors.servers.postgres_slot import slot_start
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.connectors.sources.pgoutput import Decoder, OtherTransactionError
-from oop_engine.core.errors import TraceError
+from oop_engine.core.errors import TraceError, UsageError
 from oop_engine.system.knobs import knob
 from oop_engine.system.stopwatch import wall
 
@@ -35,6 +36,7 @@ _MOST = knob(__name__, "_MOST", 1000)
 _MESSAGES = knob(__name__, "_MESSAGES", 64)
 """Messages of the server after which the event loop runs."""
 _WAY_OUT = "give the address of a server that runs with wal_level=logical"
+_OPERATIONS = {"jsonl": ("insert", "update"), "debezium": ("insert", "update", "delete")}
 _FORMS = (
     b"select set_config('datestyle', 'ISO, YMD', false), set_config('intervalstyle', 'postgres', false), "
     b"set_config('extra_float_digits', '3', false), set_config('timezone', 'UTC', false)"
@@ -49,15 +51,16 @@ class PostgresChanges(LiveSource):
     has it, so drop it when the service is over.  The position is a place in the log, a number of changes of the
     transaction behind it, and the identity of the cluster.  Rows come in the order of their commits, at most 1,000 at a
     time, as JSON, with ``_table`` and ``_operation``.  Those that were there before the slot do not come.
-    ``operations``: of which rows come.  The REPLICA IDENTITY of a table sets the values that the server sends: by
-    default of a deleted row the key, and of an update no long value (TOAST) that it leaves alone.  An
-    update without a value that the schema has is a dead letter, and so is a TRUNCATE where deleted rows come.  Raises
+    ``operations``: of which rows come, by default inserts and updates.  ``format="debezium"``: they come as a revision
+    stream, and deletions too: of a table with REPLICA IDENTITY FULL an update takes the row before back.  The REPLICA
+    IDENTITY of a table sets the values that the server sends: by default of a deleted row the key, and of an update no
+    long value (TOAST) that it leaves alone.  An update without a value that the schema has is a dead letter, and so is
+    a TRUNCATE where deleted rows come.  Raises
     ``SetupError`` if no server answers or there is no such publication, ``TraceError`` if the slot no longer has the
     position, or the log is another one: nothing is skipped.
     """
 
     replayable = True
-    format = "jsonl"
     adds = ("_table", "_operation")
 
     def __init__(
@@ -66,10 +69,15 @@ class PostgresChanges(LiveSource):
         publication: str,
         slot: str = "oop_engine",
         *,
-        operations: Sequence[str] = ("insert", "update"),
+        format: str = "jsonl",
+        operations: Sequence[str] | None = None,
     ) -> None:
+        if format not in _OPERATIONS:
+            msg = f"PostgresChanges: format must be {' or '.join(_OPERATIONS)}; got {format!r}"
+            raise UsageError(msg)
+        self.format = format
         self._dsn, self._publication, self._slot = dsn, publication, slot
-        self._operations = {*operations}
+        self._operations = {*(_OPERATIONS[format] if operations is None else operations)}
         self._reached, self._at = 0, LogPlace(0)
         self._told_s = 0.0
         self._pgconn: Any = None
@@ -127,7 +135,11 @@ class PostgresChanges(LiveSource):
     async def _parts(self) -> AsyncIterator[list[bytes]]:
         """Yield rows, also none, whenever the place behind them is one to go on from."""
         decoder = Decoder(
-            self._operations, self.columns, self._refuse, skipped=(self._at.commit, self._at.rows)
+            self._operations,
+            self.columns,
+            self._refuse,
+            skipped=(self._at.commit, self._at.rows),
+            envelopes=self.format == "debezium",
         )
         count = 0
         while True:

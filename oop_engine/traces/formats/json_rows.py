@@ -27,8 +27,8 @@ from oop_engine.traces.formats.json_keys import keys_of
 from oop_engine.traces.formats.repeated_keys import of_pairs, twice
 
 __all__ = [
-    "AS_WRITTEN", "DEEPEST", "MOST_KEYS", "OtherKey", "guessed", "line_by_line", "nested", "object_of", "plain_rows",
-    "rows_of",
+    "AS_WRITTEN", "DEEPEST", "MOST_KEYS", "OtherKey", "guessed", "leaf", "line_by_line", "nested", "object_of",
+    "plain_rows", "rows_of",
 ]  # fmt: skip
 
 DEEPEST = 64
@@ -279,7 +279,7 @@ def _texts(lines: list[bytes], fields: pa.Schema, other: OtherKey | None) -> pa.
     for field in fields:
         if field.name not in columns:
             columns[field.name] = nested_column(
-                [row.get(field.name) for row in rows], field, note, _leaf, reasons
+                [row.get(field.name) for row in rows], field, note, leaf, reasons
             )
     if any(reasons):
         raw = [None if reason is None else line for line, reason in zip(lines, reasons, strict=True)]
@@ -310,7 +310,7 @@ def _misfit(
     return None
 
 
-def _leaf(value: Any, kind: pa.DataType, path: str) -> Any:
+def leaf(value: Any, kind: pa.DataType, path: str) -> Any:
     """Return a value within a list or an object: a number is none of another type, and the other way round."""
     of = type(value)
     numeric, boolean = is_number(kind), pa.types.is_boolean(kind)

@@ -18,6 +18,7 @@ import pytest
 from oop_engine import (
     Journal,
     LiveSource,
+    Page,
     PostgresChanges,
     PostgresTable,
     Schema,
@@ -25,6 +26,7 @@ from oop_engine import (
     TraceError,
     UsageError,
 )
+from oop_engine.connectors.formats import MESSAGE_FORMATS
 from oop_engine.connectors.link import NotReadyError, UnreachableError
 from oop_engine.connectors.pace import read_on
 from oop_engine.connectors.servers.postgres_log import LogPlace
@@ -434,3 +436,31 @@ def test_a_publication_that_is_gone_ends_the_stream_for_good(dsn: str) -> None:
     with pytest.raises(SetupError, match=r'publication "dropped" does not exist: give') as told:
         run_async(changes(source, None, 1))
     assert not isinstance(told.value, UnreachableError)
+
+
+def test_changes_come_as_a_revision_stream(dsn: str) -> None:
+    long = "x" * 10_000
+    do(dsn, "create table orders (id int primary key, ts int, doc text)",
+       "create table loose (id int primary key, ts int)",
+       "alter table orders replica identity full", "alter table orders alter doc set storage external",
+       "create publication revised for table orders, loose")  # fmt: skip
+    source = PostgresChanges(dsn, "revised", "revised", format="debezium")
+    run_async(source.latest())  # makes the slot
+    do(dsn, f"insert into orders values (1, 5, '{long}')", "update orders set ts = 6", "delete from orders",
+       "insert into loose values (1, 7)", "update loose set ts = 8")  # fmt: skip
+    pieces, _ = run_async(changes(source, None, 5))
+    payloads = [json.dumps(each).encode() for piece in pieces for each in piece]
+    drop(dsn, "revised")
+    kinds = {"ts": pa.int64(), "doc": pa.string(), "_table": pa.string(), "change": pa.int8()}
+    told: list[str] = []
+    schema = Schema(kinds, "ts", "s", "change")
+    made = MESSAGE_FORMATS["debezium"](
+        schema, "source 'in'", lambda reason, record, rows: told.append(reason)
+    )
+    rows = [row for m in made.messages(payloads) if isinstance(m, Page) for row in m.to_pylist()]
+    assert [(row["ts"], row["_table"], row["change"]) for row in rows] == [
+        (5, "orders", 1), (5, "orders", -1), (6, "orders", 1), (6, "orders", -1), (7, "loose", 1)
+    ]  # fmt: skip
+    assert [row["doc"] for row in rows] == [long] * 4 + [None]
+    assert told == ["update of table loose has no row before it: let the server send whole rows: ALTER TABLE ... "
+                    "REPLICA IDENTITY FULL"]  # fmt: skip
