@@ -29,7 +29,7 @@ from oop_engine.operators.policies.policies import BoundedCount, BoundedDisorder
 from oop_engine.operators.policies.running_bound import Policy
 from oop_engine.operators.project import Project
 from oop_engine.operators.rewrites.described import described
-from oop_engine.operators.rewrites.in_order import in_order
+from oop_engine.operators.rewrites.in_order import Windowing, in_order
 from oop_engine.operators.rewrites.pruned import pruned
 from oop_engine.operators.select import Select
 from oop_engine.operators.split import Split
@@ -51,6 +51,7 @@ ROWS: st.SearchStrategy[Row] = st.fixed_dictionaries(
     }
 )
 MOST_ROWS = 200
+WINDOWING: list[Windowing] = ["buffer", "reduce", "early"]
 AGGREGATES: dict[str, Callable[[str], Any]] = {
     "sum": Sum,
     "min": Min,
@@ -267,5 +268,6 @@ def test_every_way_to_run_a_graph_gives_what_the_definitions_say(built: Built, c
     assert results(built, built.graph, on="local", cut=cut) == expected
     assert results(built, described(built.graph), on="inline", cut=cut) == expected
     assert results(built, pruned(built.graph), on="inline", cut=cut) == expected
-    for join in ("output", "input"):
-        assert results(built, in_order(built.graph, join=join), on="inline", cut=cut) == expected
+    twins = [in_order(built.graph, join="input"), *(in_order(built.graph, windows=how) for how in WINDOWING)]
+    for twin in twins:
+        assert results(built, twin, on="inline", cut=cut) == expected

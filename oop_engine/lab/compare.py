@@ -198,7 +198,7 @@ def compare(
         runs.append(_run(scenario, point, variant, measure, on_tuples, data, recorded=recorded))
         if measure.truth is None and variant.exact:
             measure = Measure(runs[-1].table, "first plan", measure.why)
-    claims = [*agreement_of(scenario, runs), *scenario.claims(runs)]
+    claims = [*agreement_of(scenario, runs), *scenario.checked(runs)]
     return Comparison(scenario, values, runs, claims, scenario.plans(values), next(iter(data), ""))
 
 

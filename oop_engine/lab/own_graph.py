@@ -75,12 +75,14 @@ def scenario_of(
 
 
 def _twins(graph: Graph) -> list[Variant]:
-    """Return the in-order twin, and, where it buffers windows, the best in-order plan, which aggregates at once."""
-    twin, best = in_order(graph), in_order(graph, windows="reduce")
-    plans = {"its in-order twin": twin} | (
-        {"in order, aggregated at once": best} if best.text() != twin.text() else {}
-    )
-    return [Variant(name, "in", plan) for name, plan in plans.items()]
+    """Return the in-order twin, and the plans that aggregate at once, or before a merge, where these are others."""
+    plans = {
+        "its in-order twin": in_order(graph),
+        "in order, aggregated at once": in_order(graph, windows="reduce"),
+        "in order, aggregated before the merge": in_order(graph, windows="early"),
+    }
+    different = {plan.text(): name for name, plan in reversed(plans.items())}  # of equal ones the first
+    return [Variant(name, "in", plan) for name, plan in plans.items() if different[plan.text()] == name]
 
 
 def _sink(plan: Plan, sink: str | None) -> str:

@@ -48,11 +48,15 @@ _TRUTH = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no"
 
 @dataclass(frozen=True)
 class Parameter:
-    """A knob: its default (which also gives the type), its meaning, and a smallest value."""
+    """A knob: its default (which also gives the type), its meaning, and a smallest value.
+
+    ``enough``: below this value a trace is too short for the claims of the scenario, and they are not checked.
+    """
 
     default: int | float | str | bool
     about: str
     least: float | None = None
+    enough: float | None = None
 
     def parse(self, text: str, name: str) -> int | float | str | bool:
         """Return ``text`` as a value.  Raises ``UsageError`` where it is none."""
@@ -165,6 +169,21 @@ class Scenario:
     def plans(self, values: Values) -> list[Variant]:
         """Return the plans as they run: in all of them only the columns that are read travel, by one rule."""
         return [replace(variant, graph=pruned(variant.graph)) for variant in self.variants(values)]
+
+    def checked(self, runs: list[Run]) -> list[Claim]:
+        """Return the claims on runs; where a parameter is below ``enough`` they are not checked, but for agreement."""
+        claims = self.claims(runs) if runs else []
+        few = [
+            f"{name} {value} is below {known.enough:g}"
+            for name, known in self.parameters.items()
+            if known.enough is not None
+            and (value := min(run.parameters[name] for run in runs)) < known.enough
+        ]
+        return (
+            [replace(one, holds=None, figures={"not checked": ", ".join(few)}) for one in claims]
+            if few
+            else claims
+        )
 
     def missing(self) -> str:
         """Return which packages are not installed that the scenario needs, and the way out; "" if none."""

@@ -8,6 +8,7 @@
                          those folded on the bound are themselves, and a Sort behind them
                          of several definitions: one for each, then Project, which names it, and Merge
                          without ``emit``: in order there is no answer before the final one
+    Meld, WindowAggregate  ->  LowLevelAggregate, Merge, Consolidate   by ``windows="early"``, without groups
     MultiJoin        ->  itself, and a Sort behind it
     all others       ->  their ``Operator.twin``, or themselves if they keep order (``Operator.keeps_order``)
 
@@ -40,6 +41,7 @@ from oop_engine.operators.oa_join import OAJoin
 from oop_engine.operators.policies.late import Late, Slack
 from oop_engine.operators.policies.policies import Ordered, Upstream
 from oop_engine.operators.project import Project
+from oop_engine.operators.rewrites.early_halves import aggregated_early
 from oop_engine.operators.rewrites.pruned import narrows, pruned
 from oop_engine.operators.select import Select
 from oop_engine.operators.slicing.tagger import bind
@@ -47,10 +49,10 @@ from oop_engine.operators.split import Goes, Split
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Definition, Extents, Folding, Over
 
-__all__ = ["in_order"]
+__all__ = ["Windowing", "in_order"]
 
 Join = Literal["output", "input"]
-Windowing = Literal["buffer", "reduce"]
+Windowing = Literal["buffer", "reduce", "early"]
 
 
 def in_order(
@@ -62,7 +64,9 @@ def in_order(
     Only the columns that are read travel (``pruned``), and buffers keep no others; a ``Project`` that would do no more
     is left out.  ``join``: which side of a join is buffered to keep its output sorted.  ``windows``: ``"buffer"`` keeps
     the tuples of open windows, as in-order engines do; ``"reduce"`` keeps their partial aggregates, which is the best
-    that is known: behind a ``Sort`` or a ``Merge`` the aggregate is then that of ``graph``.  ``sorted_sources``:
+    that is known for any aggregate: behind a ``Sort`` or a ``Merge`` it is then that of ``graph``.  ``"early"`` also
+    aggregates in front of a ``Merge`` where that is sound: each input of a union that an aggregate without groups
+    alone reads, over panes of one grid, so the ``Merge`` buffers a row for each pane.  ``sorted_sources``:
     behind a ``Punctuate(Ordered())`` nothing is sorted; a source that is not in order raises ``ContractError``
     then, while a ``Sort`` would put tuples that are not late in order.  ``slack``: whether a
     late tuple is dropped from all of its windows (consistent) or only from those that have
@@ -73,6 +77,8 @@ def in_order(
     """
     twin, plan = Graph(f"{graph.name} (in order)"), pruned(graph).plan()
     how, moved = _How(join, slack, windows, sorted_sources), dict[Stream, Stream]()
+    early = aggregated_early(plan) if windows == "early" and slack is Slack.CONSISTENT else {}
+    unions = {halves.union for halves in early.values()}
     for node in plan.nodes:
         inputs = [
             moved.get(stream, stream) for stream in map(plan.input, repeat(node), range(len(node.inputs)))
@@ -81,6 +87,10 @@ def in_order(
             twin.source(node.name, node.schema)
         elif node.operator is None:
             twin.sink(node.name, inputs[0])
+        elif node.name in unions:
+            continue
+        elif node.name in early:
+            early[node.name].add(twin, node.name, moved)
         elif narrows(node) is not None and narrows(node) == _buffered(plan, node.inputs[0].node, how):
             moved[Stream(node.name, node.ports[0])] = inputs[0]
         else:

@@ -154,8 +154,8 @@ SCENARIO = Scenario(
     about=__doc__,
     parameters={
         "band": Parameter(120, "how far apart the two packets are at most, s", least=1),
-        "rate": Parameter(20, "connections a second", least=1),
-        "seconds": Parameter(900, "length of the trace", least=10),
+        "rate": Parameter(20, "connections a second", least=1, enough=20),
+        "seconds": Parameter(900, "length of the trace", least=10, enough=200),
         "seed": Parameter(1, "of the random numbers", least=0),
     },
     feeds=feeds,

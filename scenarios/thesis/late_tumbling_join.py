@@ -143,7 +143,7 @@ SCENARIO = Scenario(
     about=__doc__,
     parameters={
         "late": Parameter(10, "how late C arrives, s", least=0),
-        "rate": Parameter(200, "connections a second", least=1),
+        "rate": Parameter(200, "connections a second", least=1, enough=40),
         "minutes": Parameter(3, "length of the trace", least=2),
         "every": Parameter("500 ms", "how often a link sends punctuation"),
         "seed": Parameter(1, "of the random numbers", least=0),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from oop_engine import Graph, Linear, Page, Schema, UsageError
 from oop_engine.lab.answers import Match, missing_and_wrong
 from oop_engine.lab.compare import compare
 from oop_engine.lab.origin import changed_figures
-from oop_engine.lab.scenario import COMPLETE_AT, Scenario, Variant, load
+from oop_engine.lab.scenario import COMPLETE_AT, Scenario, Variant, find, load
 from oop_engine.operators import Count, Ordered, Punctuate, Select, Tumbling, Upstream, WindowAggregate
 from oop_engine.operators.rewrites.in_order import in_order
 
@@ -361,3 +362,11 @@ def test_comparisons_name_versions_and_data() -> None:
     assert one["versions"]["pyarrow"] == pa.__version__
     assert one["data"] == again["data"] != other["data"]
     assert next(line.split(":")[0] for line in changed_figures(one, other)) == "data"
+
+
+def test_claims_are_not_checked_where_a_parameter_is_too_small_for_them() -> None:
+    scenario = find("joint")
+    assert scenario.parameters["rate"].enough == 20
+    found = compare(replace(scenario, sweep=None), {"rate": "2", "seconds": "20", "band": "5"}).claims
+    assert [claim.verdict for claim in found] == ["holds", "not checked", "not checked"]
+    assert found[-1].figures == {"not checked": "rate 2 is below 20, seconds 20 is below 200"}

@@ -27,11 +27,11 @@ SMALL = {
     "hammer_slide": Small({"tuples": "5000"}, ("64/1", "100/30", "40/64"), 6),
     "hammer_time": Small({"seconds": "100", "rate": "1500"}, (1, 16, 64), 4),
     "joint": Small({"seconds": "200"}, (15, 30), 3),
-    "keyed_watermarks": Small({"sensors": "6", "minutes": "5"}, (0, 40), 4),
+    "keyed_watermarks": Small({"sensors": "6", "minutes": "5"}, (0, 40), 5),
     "late_join": Small({"minutes": "11", "rate": "300", "every": "2 s"}, (0, 5), 3),
     "late_tumbling_join": Small({"rate": "40", "minutes": "2", "every": "2 s"}, (0, 10), 3),
     "links": Small(
-        {"tuples": "12000", "rate": "50", "range": "25 s", "slide": "5 s", "lull": "15 s"}, (0, 5, 10), 7
+        {"tuples": "12000", "rate": "50", "range": "25 s", "slide": "5 s", "lull": "15 s"}, (0, 5, 10), 8
     ),
     "netflow": Small({"tuples": "40000"}, (), 10),
     "nyc_flights": Small({"days": "21"}, (), 6),

@@ -20,7 +20,7 @@ def compared() -> Comparison:
 
 
 def test_all_claims_hold(compared: Comparison) -> None:
-    assert len(compared.claims) == 7
+    assert len(compared.claims) == 8
     assert {c.claim: c.figures for c in compared.claims if not c.holds} == {}
 
 
@@ -42,7 +42,7 @@ def test_tumbling_windows_of_one_packet_a_window() -> None:
 
 def test_a_fixed_skew_leaves_out_the_claims_of_the_sweep() -> None:
     done = compare(SCENARIO, {**SMALL, "skew": "3"})
-    assert (len(done.claims), done.holds) == (5, True)
+    assert (len(done.claims), done.holds) == (6, True)
 
 
 def test_a_trace_without_a_delay_leaves_what_is_said_of_delays_unchecked() -> None:
