@@ -23,7 +23,7 @@ DOCUMENTED := oop_engine oop_engine.traces oop_engine.testing oop_engine.testing
   oop_engine.runners.inline oop_engine.runners.local oop_engine.spark.run oop_engine.spark.io.sinks \
   oop_engine.operators oop_engine.operators.rewrites.in_order oop_engine.core.halves oop_engine.scenarios.truth
 
-.PHONY: cancellations knobs faults warm rewritten simulate rotations soak kills servers test-servers help demo demo-spark scenarios test fuzz lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
+.PHONY: explore cancellations knobs faults warm rewritten simulate rotations soak kills servers test-servers help demo demo-spark scenarios test fuzz lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ test: lint ## lint, strict types, then all tests: layers, docs, examples, laws
 	@$(MAKE) --no-print-directory --jobs=2 warm types rewritten
 	@echo "seed of hashes: PYTHONHASHSEED=$$PYTHONHASHSEED"
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup $(ARGS)
+
+explore: $(VENV)/.dev ## all property tests with many times more examples, other ones each time: make explore TIMES=200
+	OOP_ENGINE_EXPLORE=$(or $(TIMES),20) $(BIN)/python -m pytest --numprocesses $(JOBS) -m 'not spark' tests $(ARGS)
 
 fuzz: $(VENV)/.dev ## damaged and hostile files, many times more of them than in the tests: make fuzz TIMES=100
 	OOP_ENGINE_FUZZ=$(or $(TIMES),50) $(BIN)/python -m pytest --numprocesses $(JOBS) tests/fuzz $(ARGS)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
+from hypothesis.database import DirectoryBasedExampleDatabase
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_SETTINGS = "_hypothesis_internal_use_settings"
 settings.register_profile(
     "deterministic",
     derandomize=True,
@@ -22,8 +25,17 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
     print_blob=False,
 )
-settings.register_profile("thorough", settings.get_profile("deterministic"), max_examples=2000)
-settings.load_profile("deterministic")
+TIMES = int(os.environ.get("OOP_ENGINE_EXPLORE", "0"))
+"""How many times more examples than usual, and other ones each time: those that failed come first the next time."""
+settings.register_profile(
+    "exploring",
+    settings.get_profile("deterministic"),
+    derandomize=False,
+    max_examples=60 * max(TIMES, 1),
+    database=DirectoryBasedExampleDatabase(".hypothesis/examples"),
+    print_blob=True,
+)
+settings.load_profile("exploring" if TIMES else "deterministic")
 
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -45,10 +57,24 @@ def spark() -> Iterator[SparkSession]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """Keep tests of Spark in one process, and begin with them: each has work for more than a core."""
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+    if TIMES:
+        items[:] = [item for item in items if _explores(item)]
     for item in items:
         if item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.xdist_group("spark"))
     yield
+
+
+def _explores(item: pytest.Item) -> bool:
+    """Tell whether a test is a property; one that names its own number of examples has so many times more."""
+    test = getattr(item, "obj", None)
+    if not is_hypothesis_test(test):
+        return False
+    own = getattr(test, _SETTINGS, None)
+    if own is not None and own.max_examples != settings().max_examples:
+        explored = settings(settings(), max_examples=own.max_examples * TIMES)
+        setattr(getattr(test, "__func__", test), _SETTINGS, explored)
+    return True
 
 
 def pytest_collection_finish() -> None:
