@@ -26,6 +26,7 @@ from oop_engine.connectors.sink import LiveSink, Prepared
 from oop_engine.connectors.sinks.fitting import RefusedInARow, refused_rows
 from oop_engine.connectors.sinks.postgres_cells import cells_of, register_cells
 from oop_engine.connectors.sinks.postgres_columns import make_beside
+from oop_engine.connectors.sinks.postgres_epochs import TableEpochs
 from oop_engine.connectors.sinks.postgres_statements import CHANGE, DELETION, TableStatements
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.page import Page
@@ -40,10 +41,6 @@ _AT_START = "give the address of a server that runs, and a table with these colu
 _LATER = "fix that, and restart the service: it restores its checkpoint"
 _ALIVE = "set tcp_keepalives_idle = 30; set tcp_keepalives_interval = 10; set tcp_keepalives_count = 3"
 """A server notices within a minute that nobody is there any more, and gives back all locks of a transaction."""
-_MARK = (
-    "insert into {epochs} (run, place, epoch) values (%s, %s, %s) "
-    "on conflict (run, place) do update set epoch = excluded.epoch where {epochs}.epoch < excluded.epoch"
-)
 _STAGED = "from {staged} where oop_run = %s and oop_epoch = %s"
 _TOGETHER = knob(__name__, "_TOGETHER", 1000)
 """Rows after which the event loop runs."""
@@ -71,6 +68,7 @@ class PostgresTable(LiveSink):
         self._pages: dict[int, list[Page]] = {}
         self._connection: Any = None
         self._in_a_row = RefusedInARow()
+        self._epochs = TableEpochs(table, self._do, self._fetched)
 
     async def open(self, schema: Schema, run: str, prepared: Collection[Prepared]) -> None:
         """Connect, make the tables beside this one, and remove rows that belong to no checkpoint."""
@@ -104,6 +102,7 @@ class PostgresTable(LiveSink):
     async def commit(self, prepared: Prepared) -> None:
         """Move the rows of an epoch into the table, unless that was done."""
         await self._reached(partial(self._move, *prepared))
+        self._epochs.done(prepared[1])
 
     async def forget(self) -> None:
         """Remove the number of the last epoch."""
@@ -186,7 +185,7 @@ class PostgresTable(LiveSink):
     async def _moved(self, run: str, epoch: int, left_out: list[int]) -> int:
         """Return how many rows get into the table now; none, if that was done."""
         async with self._connection.transaction():
-            if await self._do(_MARK, [run, self._table, epoch]) != 1:
+            if not await self._epochs.mark(run, epoch):
                 await self._do(DELETION, [run, epoch])
                 return 0
             count = await self._do(f"{DELETION} and oop_order = any(%s)", [run, epoch, left_out])

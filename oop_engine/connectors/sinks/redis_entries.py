@@ -9,7 +9,7 @@ from oop_engine.connectors.library import library
 from oop_engine.connectors.registry.declared_format import DeclaredFormat
 from oop_engine.connectors.servers.redis_errors import failure_of_redis
 from oop_engine.connectors.sinks.held import HeldSink, Keyed
-from oop_engine.core.errors import SetupError
+from oop_engine.core.errors import SetupError, SnapshotError
 from oop_engine.system.addresses import Address
 
 __all__ = ["RedisEntries"]
@@ -39,6 +39,7 @@ class RedisEntries(HeldSink):
         super().__init__(format)
         self._url, self._stream, self._field, self._most = url, stream, field, most
         self._client: Any = None
+        self._last = -1
         self._address = Address(url)
 
     async def connect(self) -> None:
@@ -80,7 +81,9 @@ class RedisEntries(HeldSink):
             while True:
                 try:
                     await pipe.watch(done)
-                    if int(await pipe.get(done) or -1) >= epoch:
+                    there = int(await pipe.get(done) or -1)
+                    self._check(there)
+                    if there >= epoch:
                         return
                     pipe.multi()
                     for _, payload in messages:
@@ -89,7 +92,18 @@ class RedisEntries(HeldSink):
                     await pipe.execute()
                 except self._errors.WatchError:  # an older process repeats the same commit
                     continue
+                self._last = epoch
                 return
+
+    def _check(self, there: int) -> None:
+        """Raise ``SnapshotError`` unless the server has the last epoch that this process has committed."""
+        if there < self._last:
+            last, self._last = self._last, -1
+            msg = (
+                f"{self.place}: lacks the results of epoch {last}, which was committed: the server was flushed or "
+                "restored, or a replica took over without the last entries: restart the service to go on without them"
+            )
+            raise SnapshotError(msg)
 
     async def forget(self) -> None:
         """Remove the number of the last epoch."""

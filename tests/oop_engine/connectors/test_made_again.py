@@ -24,9 +24,11 @@ from oop_engine import (
     KafkaTopic,
     LiveSource,
     Page,
+    RedisEntries,
     RedisStream,
     Replayed,
     Schema,
+    SnapshotError,
     TraceError,
     UsageError,
     serve,
@@ -237,6 +239,28 @@ def test_a_stream_of_redis_emptied_while_it_is_read(redis_at: str, redis: Any, e
 
     with pytest.raises(TraceError, match=r"is another stream|there is no such stream"):
         run_async(read_while(RedisStream(redis_at, emptied), 5, empty))
+
+
+def test_a_server_of_redis_that_is_flushed_while_results_are_added(redis_at: str, redis: Any) -> None:
+    """Those before are gone: the line has the last of them, and the next service goes on."""
+
+    async def write(sink: RedisEntries, epoch: int) -> None:
+        await sink.write(epoch, Page.of(SCHEMA, {"ts": [epoch]}))
+        await sink.commit(await sink.prepare(epoch))
+
+    async def main() -> None:
+        sink = RedisEntries(redis_at, "flushed out")
+        await sink.open(SCHEMA, "run", [])
+        await write(sink, 0)
+        await write(sink, 1)
+        redis.flushall()
+        with pytest.raises(SnapshotError, match=r"lacks the results of epoch 1, .* flushed or restored"):
+            await write(sink, 2)
+        await write(sink, 3)
+        await sink.close()
+
+    run_async(main())
+    assert [times([entry[b"data"]]) for _, entry in redis.xrange("flushed out")] == [[3]]
 
 
 # Kafka

@@ -305,15 +305,15 @@ def test_a_table_that_refuses_all_rows_ends_the_service(dsn: str, columns: str) 
 
 def test_a_table_that_refuses_the_rows_of_small_epochs_ends_the_service(dsn: str) -> None:
     """One row an epoch: the first ones are dead letters, until it is clear that none fits."""
-    do(dsn, "drop table if exists small, oop_staged_small", "create table small (ts int, k int)")
-    sink = PostgresTable(dsn, "small")
+    do(dsn, "create table small_epochs (ts int, k int)")
+    sink = PostgresTable(dsn, "small_epochs")
     with pytest.raises(SetupError, match=r"invalid input .*: fix that, and restart the service"):
         write(sink, SCHEMA, *({"ts": [ts], "k": ["a"]} for ts in range(20)))
     assert len(sink.refused.found) == 9  # type: ignore[union-attr]
     some = [{"ts": [ts], "k": ["1" if ts % 20 == 0 else "a"]} for ts in range(60)]
-    assert len(write(PostgresTable(dsn, "small"), SCHEMA, *some)) == 57
-    do(dsn, "alter table small add check (ts < 60)")
-    late = PostgresTable(dsn, "small")
+    assert len(write(PostgresTable(dsn, "small_epochs"), SCHEMA, *some)) == 57
+    do(dsn, "alter table small_epochs add check (ts < 60)")
+    late = PostgresTable(dsn, "small_epochs")
     with pytest.raises(SetupError, match="violates check"):
         write(late, SCHEMA, *({"ts": [ts], "k": ["1"]} for ts in range(59, 200)))
     assert len(late.refused.found) == 99  # type: ignore[union-attr]

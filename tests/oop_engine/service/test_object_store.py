@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
+import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from oop_engine.runners.event_loop import run_async
 from oop_engine.service.checkpoint_folder import CheckpointFolder, OwnerGone
 from oop_engine.service.listing import checkpoints
 from oop_engine.system.object_disk import ObjectDisk, disk_of
+from tests.oop_engine.service.store_server import served_store
 from tests.oop_engine.service.test_checkpoint_folder import KINDS, manifest
 from tests.oop_engine.service.test_serve import counted, counts, endless, full, rows
 
@@ -94,3 +98,42 @@ def test_a_store_that_is_away_is_an_error_of_one_line_until_it_has_answered_once
             disk.names(Path("epochs"))
         assert "\n" not in str(told.value)
         assert isinstance(told.value, OSError)
+
+
+def test_a_service_goes_on_when_its_object_store_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waits with its next checkpoint; ``OOP_ENGINE_AWAY_S``: for how many seconds the store is away."""
+    pytest.importorskip("obstore", reason="obstore is not installed (the extra objects)")
+    objects, sink, done = dict[str, bytes](), Gathered(), asyncio.Event()
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
+        monkeypatch.setenv(name, "planted")
+
+    async def slowly() -> AsyncIterator[Any]:
+        for row in rows(0, 60):
+            yield row
+            while not seen.is_set():
+                await asyncio.sleep(0.01)
+
+    seen = asyncio.Event()
+
+    async def main() -> float:
+        with served_store(objects) as port:
+            monkeypatch.setenv("AWS_ENDPOINT", f"http://127.0.0.1:{port}")
+            service = serve(
+                counts(), {"in": slowly()}, {"out": sink}, checkpoint="s3://bucket/state", every_s=0.05, stop=done,
+                signals=False,
+            )  # fmt: skip
+            serving = asyncio.create_task(service)  # type: ignore[arg-type]
+            while not any(key.startswith("state/epochs") for key in objects):
+                await asyncio.sleep(0.01)
+        seen.set()
+        await asyncio.sleep(float(os.environ.get("OOP_ENGINE_AWAY_S", "0.3")))
+        assert not serving.done(), serving.result()
+        with served_store(objects, port):
+            back = time.monotonic()
+            await serving
+            return time.monotonic() - back
+
+    took_s = run_async(main())
+    print(f"object store: the service has ended {took_s:.1f} s after it is back")
+    assert counted(sink.rows) == full(10, 20, 30, 40, 50)

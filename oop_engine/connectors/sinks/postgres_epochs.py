@@ -1,0 +1,55 @@
+"""Epochs of a table of Postgres: the number of the last one that is in it, written with its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from oop_engine.core.errors import SnapshotError
+
+__all__ = ["TableEpochs"]
+
+_MARK = (
+    "insert into {epochs} (run, place, epoch) values (%s, %s, %s) "
+    "on conflict (run, place) do update set epoch = excluded.epoch where {epochs}.epoch < excluded.epoch"
+)
+_LAST = "select epoch from {epochs} where run = %s and place = %s"
+
+
+class TableEpochs:
+    """The epochs of ``table`` that this process has committed; ``fetched`` and ``do`` execute statements.
+
+    A server that was restored to an earlier moment, or a standby that takes over without the last transactions, lacks
+    some of them.
+    """
+
+    def __init__(
+        self,
+        table: str,
+        do: Callable[[str, Sequence[Any]], Awaitable[int]],
+        fetched: Callable[[str, Sequence[Any]], Awaitable[list[Any]]],
+    ) -> None:
+        self._table, self._do, self._fetched = table, do, fetched
+        self._last: int | None = None
+
+    async def mark(self, run: str, epoch: int) -> bool:
+        """Write the number of an epoch, within a transaction; return False if that was done.
+
+        Raises ``SnapshotError`` if an epoch that was committed is not in the table any more.
+        """
+        found = await self._fetched(_LAST, [run, self._table])
+        there = found[0][0] if found else None
+        if self._last is not None and (there is None or there < self._last):
+            has = "no results" if there is None else f"the results up to epoch {there} alone"
+            last, self._last = self._last, None
+            msg = (
+                f"Postgres table {self._table!r}: has {has}, and epoch {last} was committed: it was restored, or a "
+                "standby took over without the last transactions; the results in between are lost: restart the service "
+                "to go on without them"
+            )
+            raise SnapshotError(msg)
+        return await self._do(_MARK, [run, self._table, epoch]) == 1
+
+    def done(self, epoch: int) -> None:
+        """Learn that an epoch is committed."""
+        self._last = epoch
