@@ -23,7 +23,7 @@ DOCUMENTED := oop_engine oop_engine.traces oop_engine.testing oop_engine.testing
   oop_engine.runners.inline oop_engine.runners.local oop_engine.spark.run oop_engine.spark.io.sinks \
   oop_engine.operators oop_engine.operators.rewrites.in_order oop_engine.core.halves oop_engine.scenarios.truth
 
-.PHONY: explore cancellations knobs faults warm rewritten simulate rotations soak kills servers test-servers help demo demo-spark scenarios test fuzz lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
+.PHONY: explore queries cancellations knobs faults warm rewritten simulate rotations soak kills servers test-servers help demo demo-spark scenarios test fuzz lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,6 +75,9 @@ test-servers: servers ## all tests of connectors, against servers on loopback th
 kills: $(VENV)/.dev ## services that are killed over files and, where they are installed, brokers: make kills TIMES=50
 	OOP_ENGINE_KILLS=$(or $(TIMES),50) $(BIN)/python -m pytest tests/oop_engine/service/test_kills.py \
 	  tests/oop_engine/connectors/test_kills_over_brokers.py tests/oop_engine/connectors/test_journal_killed.py $(ARGS)
+
+queries: $(VENV)/.dev ## random queries in SQL against DuckDB, and damaged texts: make queries COUNT=5000 FROM=0
+	$(BIN)/python -m tests.oop_engine.query.random_sql $(or $(COUNT),5000) $(or $(FROM),0)
 
 simulate: $(VENV)/.dev ## a service in worlds that kill it, tear its disk, wake its past: make simulate SEEDS=1000 FROM=0
 	FROM=$(or $(FROM),0) $(BIN)/python -m tests.simulation $(or $(SEEDS),1000)

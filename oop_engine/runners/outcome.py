@@ -132,7 +132,7 @@ class Outcome(OnlyTable):
         schema, table = self.schemas[sink], self.results[sink]
         if schema.change is None:
             return table
-        rows = table.select(schema.plain().names).combine_chunks()
+        rows = table.drop_columns([schema.change]).combine_chunks()
         index = GroupIndex(rows.schema.types)
         slots = index.encode([column.combine_chunks() for column in rows.columns], rows.num_rows)
         counts = np.zeros(len(index), np.int64)

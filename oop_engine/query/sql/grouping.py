@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
@@ -172,6 +173,8 @@ class Grouping:
             arguments = [exp.Boolean(this=True)]
         columns = [one for one in arguments if not _is_constant(one)] or arguments[:1]
         constants += [constant_of(self._text, one) for one in arguments if one not in columns]
+        if name in ("AVG", "MEAN") and pa.types.is_decimal(self._expressions.of(columns[0]).kind):
+            columns = [exp.cast(columns[0].copy(), "DOUBLE")]
         inputs = [self._argument(one, where) for one in columns]
         try:
             return AGGREGATES[name](*inputs, *constants)

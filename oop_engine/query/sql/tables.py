@@ -59,7 +59,12 @@ class Tables:
                 )
                 raise mistake(self._text, tree.this.this, words)
             disorder = "upstream" if statement.upstream else self._disorder(mark.text, mark.column)
-            self._given[name] = columns.event_time(mark.column, disorder, per=mark.per, idle=statement.idle)
+            try:
+                self._given[name] = columns.event_time(
+                    mark.column, disorder, per=mark.per, idle=statement.idle
+                )
+            except EngineError as error:
+                raise mistake(self._text, tree.this.this, str(error)) from error
 
     def relation(self, node: Any, time: str = "") -> NamedStream:
         """Return the table that ``node`` names; ``time`` is its event time, where that is open."""

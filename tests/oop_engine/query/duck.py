@@ -18,6 +18,12 @@ from oop_engine import DataStream, scan
 __all__ = ["answers", "connected", "logs", "same_rows", "streams"]
 
 START = dt.datetime(2026, 1, 1)
+DAYS = [dt.date(2025, 12, 31), dt.date(2026, 1, 1), dt.date(2026, 2, 28)]
+PRICE = pa.decimal128(9, 2)
+
+
+def _price(cents: int) -> decimal.Decimal:
+    return decimal.Decimal(cents) / 100
 
 
 def logs(seed: int, rows: int = 60) -> dict[str, pa.Table]:
@@ -39,6 +45,10 @@ def log(of: random.Random, rows: int) -> pa.Table:
         "x": pa.array([of.choice([None, 0.5, 1.25, -3.0, 7.0]) for _ in range(rows)], pa.float64()),
         "ok": pa.array([of.choice([True, False, None]) for _ in range(rows)], pa.bool_()),
         "id": pa.array(range(rows), pa.int64()),
+        "price": pa.array(
+            [of.choice([None, *map(_price, range(-150, 999, 37))]) for _ in range(rows)], PRICE
+        ),
+        "day": pa.array([of.choice([None, *DAYS]) for _ in range(rows)], pa.date32()),
     }
     return pa.table(columns)
 

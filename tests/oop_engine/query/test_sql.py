@@ -175,6 +175,7 @@ def test_tables_and_views_are_declared() -> None:
         ("SELECT host FROM log EMIT EARLY", "EMIT FINAL, EMIT CHANGES or EMIT EARLY"),
         ("CREATE TABLE t (ts BIGINT, WATERMARK FOR ts AS ts); SELECT * FROM t", "must be a TIMESTAMP"),
         ("CREATE TABLE t (ts TIMESTAMP, WATERMARK FOR ts AS now()); SELECT 1 FROM t", "a watermark reads ts -"),
+        ("CREATE TABLE t (ts TIMESTAMP, WATERMARK FOR ts PER k AS ts); SELECT * FROM t", "no column"),
         ("CREATE TABLE t (ts POINT); SELECT * FROM t", "no type"),
         ("CREATE VIEW v AS SELECT * FROM log", "the text has no SELECT"),
     ],

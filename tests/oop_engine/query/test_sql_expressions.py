@@ -134,7 +134,7 @@ def test_a_filter_takes_a_text() -> None:
     [
         (
             "hots > 3",
-            "column 1: no column 'hots'; there are ts, host, kind, bytes, x, ok, id; did you mean host?",
+            "column 1: no column 'hots'; there are ts, host, kind, bytes, x, ok, id, price, day; did you mean host?",
         ),
         ("bytes > 'abc'", "column 9: 'abc' cannot be read as int64"),
         ("bytes >", "column 7"),

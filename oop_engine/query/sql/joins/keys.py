@@ -43,6 +43,7 @@ class _Side:
     def __init__(self, text: str, relation: NamedStream) -> None:
         self._text, self._relation = text, relation
         self._added: dict[str, Any] = {}
+        self._used: set[str] = set()
 
     def column(self, name: str) -> Typed:
         return Typed(name, self._relation.stream.schema.type_of(name))
@@ -56,7 +57,8 @@ class _Side:
     def add(self, value: Typed, kind: pa.DataType) -> str:
         """Return a column with a value in a type: the one that is there, or a new one."""
         if isinstance(value.expression, str):
-            if value.kind == kind:
+            if value.kind == kind and value.expression not in self._used:
+                self._used.add(value.expression)
                 return value.expression
             value = Typed(pc.field(value.expression), value.kind)
         taken = self._relation.stream.schema.names

@@ -80,6 +80,8 @@ def statements_in(text: str) -> list[Statement]:
         statements = [_Rewriting(text, part) for part in _parts(tokens)]
         for one in statements:
             [one.made.tree] = dialect.parser().parse(one.tokens, text)
+            if one.made.tree is None:
+                raise one.mistake(0, "no statement begins so: write SELECT ... FROM ...")
     except ParseError as error:
         found = error.errors[0] if error.errors else {}
         words = str(found.get("description") or error).split(" missing for <class")[0].rstrip(".")

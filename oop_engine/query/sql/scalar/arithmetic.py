@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ARITHMETIC"]
 
+_MOST_DIGITS = 38
 _RECKONED = {exp.Add: pc.add_checked, exp.Sub: pc.subtract_checked, exp.Mul: pc.multiply_checked}
 _FLOATING = {exp.Add: pc.add, exp.Sub: pc.subtract, exp.Mul: pc.multiply}
 
@@ -55,7 +56,10 @@ def _arithmetic(of: Expressions, node: Any) -> Typed:
         return of.typed(whole_quotient(a, b), node)
     if isinstance(node, exp.Mod):
         return of.typed(remainder(a, b), node)
-    both = to_common([a, b])
+    if isinstance(node, exp.Mul) and any(pa.types.is_decimal(one.kind) for one in (a, b)):
+        both = _factors(a, b)
+    else:
+        both = to_common([a, b])
     assert both is not None
     if pa.types.is_null(both[0].kind):
         both = [literal(None, pa.int64())] * 2
@@ -63,6 +67,27 @@ def _arithmetic(of: Expressions, node: Any) -> Typed:
         both = [cast(one, pa.int64()) for one in both]
     table = _FLOATING if pa.types.is_floating(both[0].kind) else _RECKONED
     return of.typed(table[type(node)](both[0].expression, both[1].expression), node)
+
+
+def _factors(a: Typed, b: Typed) -> list[Typed] | None:
+    """Return factors as decimals of their own digits; as floats where the product has more digits than a decimal."""
+    kinds = [_decimal(one) for one in (a, b)]
+    if None in kinds:
+        return to_common([a, b])
+    if sum(kind.precision for kind in kinds) >= _MOST_DIGITS:
+        kinds = [pa.float64()] * 2
+    return [cast(one, kind) for one, kind in zip((a, b), kinds, strict=True)]
+
+
+def _decimal(value: Typed) -> Any:
+    """Return the type of a number as a decimal; None: it is a float or null."""
+    if pa.types.is_decimal(value.kind):
+        return value.kind
+    if not pa.types.is_integer(value.kind):
+        return None
+    return pa.decimal128(
+        len(str(abs(value.value))) if value.is_literal and value.value is not None else 19, 0
+    )
 
 
 def _of_times(of: Expressions, node: Any, a: Typed, b: Typed) -> Typed:
