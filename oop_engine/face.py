@@ -63,6 +63,8 @@ def run(
     quick: bool = ...,
     on_batch: Callable[[BatchDone], None] | None = ...,
     settings: Mapping[str, Any] | None = ...,
+    order: Mapping[str, str] | None = ...,
+    arrival: Mapping[str, str] | None = ...,
 ) -> SparkOutcome: ...
 def run(
     graph: Graph,
@@ -93,6 +95,8 @@ def run(
     quick: bool = False,
     on_batch: Callable[[BatchDone], None] | None = None,
     settings: Mapping[str, Any] | None = None,
+    order: Mapping[str, str] | None = None,
+    arrival: Mapping[str, str] | None = None,
 ) -> Outcome | SparkOutcome:
     """Run ``graph`` over ``feeds``, one for each source, and return its results, a table a sink.
 
@@ -114,7 +118,7 @@ def run(
         against its bounds, and functions that are called with the number of rows that went in, with each result
         (nothing is collected then), and with messages and states (inline alone).
     spark, master, batch, checkpoint, sink, follow, groups, score, rates, split, balance, state, segments_per_batch, \
-    segment_rows, quick, on_batch, settings
+    segment_rows, quick, on_batch, settings, order, arrival
         Spark alone, see ``oop_engine.spark.run.run_on_spark``.
 
     Raises ``UsageError`` for another runner, for an option that it has not, and for feeds that it cannot read;
@@ -135,7 +139,7 @@ def run(
         "spark": spark, "master": master, "batch": batch, "checkpoint": checkpoint, "sink": sink, "follow": follow,
         "groups": groups, "score": score, "rates": rates, "split": split, "balance": balance, "state": state,
         "segments_per_batch": segments_per_batch, "segment_rows": segment_rows, "quick": quick, "on_batch": on_batch,
-        "settings": settings,
+        "settings": settings, "order": order, "arrival": arrival,
     }  # fmt: skip
     match on:
         case "inline" | "local":

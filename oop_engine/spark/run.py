@@ -18,6 +18,7 @@ from oop_engine.runners.feeds.bad_rows import BadRows, Refusals
 from oop_engine.runners.outcome import BySink
 from oop_engine.spark.io.feeds import Feed, check_feeds, schemas_of, segments_of
 from oop_engine.spark.io.frames import check_frames, is_frame
+from oop_engine.spark.io.ordered_frames import in_declared_order
 from oop_engine.spark.io.segments import SEGMENT_ROWS, Segments
 from oop_engine.spark.io.sinks import Lasting, Memory, Sink
 from oop_engine.spark.outcome import BatchDone, ShardDone, SparkOutcome
@@ -66,6 +67,8 @@ def run_on_spark(
     on_batch: Callable[[BatchDone], None] | None = None,
     settings: Mapping[str, Any] | None = None,
     bad_rows: BadRows | None = None,
+    order: Mapping[str, str] | None = None,
+    arrival: Mapping[str, str] | None = None,
 ) -> SparkOutcome:
     """Run ``graph`` over ``feeds`` on Spark, with the results that it has everywhere.
 
@@ -101,6 +104,10 @@ def run_on_spark(
         Called with each micro-batch when it is done.
     bad_rows
         As in ``replay``, for feeds that are spooled: given as rows, columns, Arrow data, messages.
+    order, arrival
+        For sources that are DataFrames, in a batch: the column by which rows came, such as a sequence number, or the
+        moment when each arrived.  They are replayed in that order, rows of one value by their times, and are late
+        by the policy; without either no row of a batch is late.
 
     Raises ``GraphError`` for a graph that cannot be cut up or sent to tasks, ``UsageError`` for feeds that do
     not fit it and for a checkpoint of another graph, ``SetupError`` for a missing Java or package, all before
@@ -111,6 +118,12 @@ def run_on_spark(
     reads = [(f"source {name!r}", feed) for name, feed in feeds.items() if isinstance(feed, str | Path)]
     folders = (("sink", getattr(sink, "folder", None)), ("checkpoint", checkpoint))
     check_apart(reads, [(of, path) for of, path in folders if isinstance(path, str | Path)])
+    if order or arrival:
+        schemas = schemas_of(graph.plan())
+        frames = {name: feed for name, feed in feeds.items() if is_frame(feed)}
+        check_frames(frames, schemas, batch=batch)
+        feeds = in_declared_order(feeds, schemas, order or {}, arrival or {}, batch=batch)
+        spark = spark or next((frame.sparkSession for frame in frames.values()), None)
     began = time.perf_counter()
     with ExitStack() as stack:
         stack.enter_context(terminable())

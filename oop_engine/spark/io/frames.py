@@ -30,7 +30,7 @@ from oop_engine.spark.tasks.task_metrics import frame_record
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["check_frames", "is_frame", "records_of_frame"]
+__all__ = ["check_frames", "is_frame", "page_of", "quoted", "records_of_frame"]
 
 _LAST = 1 << 38  # behind all batches of a partition, and all partitions
 _BATCHES = 1 << 20  # Arrow batches of a partition
@@ -80,13 +80,13 @@ def _is_found(frame: DataFrame, name: str) -> bool:
     from pyspark.errors import AnalysisException
 
     try:
-        frame.select(_quoted(name))
+        frame.select(quoted(name))
     except AnalysisException:
         return False
     return True
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     """Return the name of a column as Spark reads it: no field of a struct, no ``*``."""
     return "`" + name.replace("`", "``") + "`"
 
@@ -96,7 +96,7 @@ def records_of_frame(frame: DataFrame, source: str, schema: Schema, job: Job) ->
     from pyspark.sql import functions as F
 
     # By numbers: PySpark reads the names of columns again, as Spark does.
-    columns = frame.select(*(F.col(_quoted(name)).alias(f"_{at}") for at, name in enumerate(schema.names)))
+    columns = frame.select(*(F.col(quoted(name)).alias(f"_{at}") for at, name in enumerate(schema.names)))
     records = columns.mapInArrow(_to_records(job, source, schema), DDL)
     if frame.isStreaming:
         return records
@@ -123,7 +123,7 @@ def _to_records(job: Job, source: str, schema: Schema) -> Work:
         partition = context.partitionId() if context is not None else 0
         rows = refused = 0
         for number, batch in enumerate(batches):
-            page = _page(batch, source, schema)
+            page = page_of(batch, source, schema)
             rows, refused = rows + len(page), refused + batch.num_rows - len(page)
             for outlet in outlets:
                 router.say(outlet, page)
@@ -146,7 +146,7 @@ def _the_end(job: Job, source: str) -> Work:
     return run
 
 
-def _page(batch: pa.RecordBatch, source: str, schema: Schema) -> Page:
+def page_of(batch: pa.RecordBatch, source: str, schema: Schema) -> Page:
     """Return rows in the types of ``schema``; raises ``ContractError`` for a value that its column has not."""
     known = batch.filter(batch.column(schema.names.index(schema.progressing)).is_valid())
     columns = [

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import md5
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from urllib.parse import parse_qs, unquote, urlsplit
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, unescape
 
 __all__ = ["served_store"]
 
@@ -18,8 +19,6 @@ def served_store(objects: dict[str, bytes], port: int = 0) -> Iterator[int]:
     """Answer for a bucket with ``objects``, as long as the block takes; return the port."""
 
     class Answers(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
         @property
         def key(self) -> str:
             return unquote(urlsplit(self.path).path).partition("/")[2].partition("/")[2]
@@ -50,9 +49,14 @@ def served_store(objects: dict[str, bytes], port: int = 0) -> Iterator[int]:
 
         do_HEAD = do_GET
 
-        def do_DELETE(self) -> None:
-            objects.pop(self.key, None)
-            self.answer(204)
+        def do_POST(self) -> None:
+            """Delete the keys of a list."""
+            data = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            keys = re.findall("<Key>(.*?)</Key>", data)
+            for key in keys:
+                objects.pop(unescape(key), None)
+            gone = "".join(f"<Deleted><Key>{key}</Key></Deleted>" for key in keys)
+            self.answer(200, f"<DeleteResult>{gone}</DeleteResult>".encode())
 
         def log_message(self, *what: object) -> None:
             """Write no line about it."""

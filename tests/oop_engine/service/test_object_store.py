@@ -124,7 +124,7 @@ def test_a_service_goes_on_when_its_object_store_is_back(monkeypatch: pytest.Mon
                 signals=False,
             )  # fmt: skip
             serving = asyncio.create_task(service)  # type: ignore[arg-type]
-            while not any(key.startswith("state/epochs") for key in objects):
+            while not (serving.done() or any(key.startswith("state/epochs") for key in objects)):
                 await asyncio.sleep(0.01)
         seen.set()
         await asyncio.sleep(float(os.environ.get("OOP_ENGINE_AWAY_S", "0.3")))
@@ -136,4 +136,4 @@ def test_a_service_goes_on_when_its_object_store_is_back(monkeypatch: pytest.Mon
 
     took_s = run_async(main())
     print(f"object store: the service has ended {took_s:.1f} s after it is back")
-    assert counted(sink.rows) == full(10, 20, 30, 40, 50)
+    assert counted(sink.rows) == full(10, 20, 30, 40, 50, 60)

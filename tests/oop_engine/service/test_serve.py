@@ -517,11 +517,11 @@ def test_the_error_of_a_source_comes_out_as_it_was_raised() -> None:
     ("sources", "sinks", "reason"),
     [
         ({}, {"out": print}, "has the sources in; got none"),
-        ({"in": Generated(None), "more": 1}, {"out": print}, "has the sources in; got in, more"),  # type: ignore[arg-type]
+        ({"in": Generated([]), "more": 1}, {"out": print}, "has the sources in; got in, more"),
         ({"in": 1}, {"out": print}, "must be a LiveSource or an iterable of rows; got int"),
-        ({"in": Generated(None, "xml")}, {"out": print}, "unknown message format 'xml'"),  # type: ignore[arg-type]
-        ({"in": Generated(None)}, {}, "has the sinks out; got none"),  # type: ignore[arg-type]
-        ({"in": Generated(None)}, {"out": 1}, "must be a LiveSink or a function"),  # type: ignore[arg-type]
+        ({"in": Generated([], "xml")}, {"out": print}, "unknown message format 'xml'"),
+        ({"in": Generated([])}, {}, "has the sinks out; got none"),
+        ({"in": Generated([])}, {"out": 1}, "must be a LiveSink or a function"),
     ],
 )
 def test_what_does_not_fit_the_graph_is_told_before_it_runs(sources: Any, sinks: Any, reason: str) -> None:

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from oop_engine import ContractError, Graph, Schema, TraceError, replay
+from oop_engine import ContractError, Graph, Schema, TraceError, UsageError, replay
 from oop_engine.operators import BoundedDisorder, Count, PerGroup, Punctuate, Tumbling, WindowAggregate
-from oop_engine.spark.io.frames import _page
+from oop_engine.spark.io.frames import page_of
 from oop_engine.spark.run import run_on_spark
 from oop_engine.testing import multiset
 
@@ -35,7 +35,7 @@ def counting(schema: Schema, by: tuple[str, ...] = ()) -> Graph:
 
 
 def cells(schema: Schema, **columns: Any) -> list[dict[str, Any]]:
-    return _page(pa.RecordBatch.from_pydict(columns), "sales", schema).to_pylist()
+    return page_of(pa.RecordBatch.from_pydict(columns), "sales", schema).to_pylist()
 
 
 @pytest.mark.parametrize(
@@ -172,3 +172,45 @@ def test_a_micro_batch_is_taken_by_its_times(spark: SparkSession, files: Path) -
     ]
     assert multiset(found.results["out"].to_pylist()) == multiset(expected)
     assert found.statistics.count("late") == 0
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("declared", ["order", "arrival"])
+def test_a_batch_with_a_declared_order_is_replayed_by_it(spark: SparkSession, declared: str) -> None:
+    """Whatever the partitions: the same rows are late as where they came."""
+    table, random = rows(), np.random.default_rng(3)
+    came = np.argsort(np.arange(len(table)) + random.integers(0, 60, len(table)), kind="stable")
+    table = table.take(came)
+    last = np.maximum.accumulate(table["ts"].cast("int64").to_numpy())
+    at = {
+        "order": pa.array(range(len(table))),
+        "arrival": pa.array(last + 5_000_000, pa.timestamp("us", "UTC")),
+    }
+    table = table.append_column("at", at[declared])
+    if declared == "arrival":  # of one moment by their times
+        table = table.sort_by([("at", "ascending"), ("ts", "ascending")])
+    wanted = replay(BY_KEY, {"in": table})
+    assert wanted.statistics.count("late") > 10
+    shuffled = table.take(random.permutation(len(table)))
+    frame = spark.createDataFrame(shuffled.to_pandas()).repartition(5)
+    options: dict[str, Any] = {declared: {"in": "at"}}
+    for batches in (frame, frame.coalesce(1)):
+        found = run_on_spark(BY_KEY, {"in": batches}, spark=spark, batch=True, **options)
+        assert multiset(found.results["out"].to_pylist()) == multiset(wanted.results["out"].to_pylist())
+        assert found.statistics.count("late") == wanted.statistics.count("late")
+
+
+@pytest.mark.spark
+def test_an_order_that_is_none_is_refused(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(1, None), (2, 5)], "ts long, at long")
+    graph = counting(Schema({"ts": pa.int64()}, "ts", "s"))
+    for options, feed, words in (
+        ({"order": {"in": "att"}}, frame, r"source 'in': order must be a column .*; got 'att'"),
+        ({"order": {"inn": "at"}}, frame, "order is for sources that are DataFrames"),
+        ({"order": {"in": "at"}, "arrival": {"in": "at"}}, frame, "has an order and arrivals: give one"),
+        ({"arrival": {"in": "at"}}, [{"ts": 1}], "arrival is for sources that are DataFrames"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            run_on_spark(graph, {"in": feed}, spark=spark, batch=True, **options)  # type: ignore[arg-type]
+    with pytest.raises(ContractError, match="source 'in': 'at' must not be null: leave such rows out"):
+        run_on_spark(graph, {"in": frame}, spark=spark, batch=True, order={"in": "at"})
