@@ -127,9 +127,9 @@ class LiveSource:
         """Return the line of column names that stands before all data (CSV); by default none."""
         return b""
 
-    def header_above(self, before: Position, behind: Position) -> bytes:
-        """Return the line of column names of the file that has the data between two positions; by default none.
+    def file_above(self, before: Position, behind: Position) -> tuple[str, bytes]:
+        """Return a key and the first line of the file that has the data between two positions; by default neither.
 
         For a source that reads several files, whose columns may be in different orders.
         """
-        return b""
+        return "", b""

@@ -6,7 +6,8 @@ steps of a rotation, a writer that opens the new file late, looks of the tail, c
 files are written at moments of a clock of its own.
 
 The law: each line comes once.  One may be missing only if its file was removed before a checkpoint had it, and a
-warning has told then; where nothing was removed, there is none.  A part of a line is told of, too.
+warning has told then; where nothing was removed, there is none.  A part of a line is told of, too.  Each file is CSV
+and begins with a line of names, in one order or the other; some have another one below.  Each row is read by its names.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import gzip
 import json
 import os
 import random
+import re
 import shutil
 import sys
 import tempfile
@@ -25,16 +27,43 @@ from typing import Any
 
 import pyarrow as pa
 
+from oop_engine.connectors.source import LiveSource
 from oop_engine.connectors.tailing.tail import LogTail
+from oop_engine.core.page import Page
+from oop_engine.core.schema import Schema
+from oop_engine.service.dead_letters import DeadLetters
+from oop_engine.service.letters.record_reader import RecordReader
 
 __all__ = ["History"]
 
 _SECOND = 10**9
 
 
+_NAMES = (b"n,m,p;", b"m,n,p;")
+"""The columns in both orders: the number of a row, thrice that and one, and some text which ends with a semicolon."""
+_ROW = re.compile(rb"(\d+),(\d+),x*;")
+_SCHEMA = Schema({"n": pa.int64(), "m": pa.int64(), "p;": pa.string()}, "n", "rows")
+
+
 def _numbers(lines: Iterable[bytes]) -> list[int]:
-    """Return the numbers of whole lines."""
-    return [int(line.split()[0]) for line in lines if line[:1].isdigit() and line[-1:] == b";"]
+    """Return the numbers of whole rows; the rest of a row whose beginning is lost is none."""
+    pairs = [sorted(map(int, found.groups())) for line in lines if (found := _ROW.fullmatch(line))]
+    return [number for number, check in pairs if check == 3 * number + 1]
+
+
+class _Log(LiveSource):
+    """The log as a source of rows; positions have the file that has the data before them."""
+
+    format, by_lines, is_file = "csv", True, True
+
+    def file_above(self, before: Any, behind: Any) -> tuple[str, bytes]:
+        file: tuple[str, bytes] = behind
+        return file
+
+
+def _rows(page: Any) -> list[dict[str, Any]]:
+    assert isinstance(page, Page)
+    return page.to_pylist()
 
 
 class History:
@@ -52,6 +81,11 @@ class History:
         self.creates = pick.random() < 0.7
         self.lateness = pick.choice([0, 0, 3, 8])
         self.written = 0
+        self.orders, self.order = random.Random(f"orders {seed}"), 0  # apart: histories stay what they were
+        self.slow = -1  # of another program, which writes to a rotated file for a while
+        self.order_of: dict[int, int] = {}  # of the columns that were named last, by inode
+        self.headers: list[str] = []  # that the checkpoint has
+        self.reader: RecordReader | None = None
         self.half, self.rest, self.half_for = b"", b"", 0
         self.dates = 20_260_000
         self.rotation: Iterator[None] | None = None
@@ -83,11 +117,35 @@ class History:
         return self.now * _SECOND
 
     def _append(self, content: bytes) -> None:
-        os.write(self.writer, content)
-        os.utime(self.writer, ns=(self._tick(), self.now * _SECOND))
-        if os.fstat(self.writer).st_nlink == 0:
-            self.removed = True
+        if self._put(self.writer, content):
             self._lose_unseen((self.half + content + self.rest).splitlines())
+
+    def _put(self, file: int, content: bytes) -> bool:
+        """Append to a file; return whether it has no name any more."""
+        os.write(file, content)
+        os.utime(file, ns=(self._tick(), self.now * _SECOND))
+        gone = os.fstat(file).st_nlink == 0
+        self.removed = self.removed or gone
+        return gone
+
+    def _write_slowly(self) -> None:
+        """Append a row to the rotated file that another program has open still."""
+        inode = os.fstat(self.slow).st_ino if self.slow >= 0 else 0
+        if inode in self.order_of and inode != os.fstat(self.writer).st_ino:
+            row = self._row(self.order_of[inode])
+            if self._put(self.slow, row):
+                self._lose_unseen([row.rstrip()])
+
+    def _row(self, order: int) -> bytes:
+        self.written += 1
+        more = b"x" * self.random.choice([0, 3, 40, 300])
+        first, second = (self.written, 3 * self.written + 1)[:: -1 if order else 1]
+        return b"%d,%d,%s;\n" % (first, second, more)
+
+    def _close_slow(self) -> None:
+        if self.slow >= 0:
+            os.close(self.slow)
+        self.slow = -1
 
     def _lose_unseen(self, lines: list[bytes]) -> None:
         """Note lines that are in no file with a name: without an open file, a tail cannot know of them."""
@@ -99,9 +157,11 @@ class History:
             self._open()
         self._complete()
         lines = b""
+        if os.fstat(self.writer).st_size == 0 or self.orders.random() < 0.1:
+            self.order = self.order_of[os.fstat(self.writer).st_ino] = self.orders.randrange(2)
+            lines = _NAMES[self.order] + b"\n"
         for _ in range(self.random.choice([1, 1, 2, 5, 30])):
-            self.written += 1
-            lines += b"%d %s;\n" % (self.written, b"x" * self.random.choice([0, 3, 40, 300]))
+            lines += self._row(self.order)
         cut = len(lines)
         if self.random.random() < 0.25:
             cut = self.random.randrange(lines.rfind(b"\n", 0, -1) + 1, len(lines))
@@ -109,6 +169,8 @@ class History:
         self.half, self.rest, self.half_for = lines[lines.rfind(b"\n", 0, cut) + 1 : cut], lines[cut:], 0
         if not self.half:
             self._complete()
+        if self.orders.random() < 0.5:
+            self._write_slowly()
 
     def _complete(self) -> None:
         rest, self.rest = self.rest, b""
@@ -171,6 +233,10 @@ class History:
             os.utime(first, ns=(self.now * _SECOND, self.now * _SECOND))
             os.utime(self.log, ns=(self._tick(), self.now * _SECOND))
         else:
+            self._close_slow()
+            if self.writer >= 0 and self.orders.random() < 0.3:
+                self._complete()
+                self.slow = os.dup(self.writer)
             self.log.rename(first)
             yield
             if self.creates:
@@ -225,6 +291,8 @@ class History:
     def _started(self) -> LogTail:
         if self.tail is None:
             position = json.loads(json.dumps(self.position))
+            self.reader = RecordReader("log", _Log(), _SCHEMA, DeadLetters(lambda: 0, kept=True))
+            self.reader.begin(self.headers)
             self.tail = LogTail(
                 self.log,
                 position,
@@ -243,8 +311,19 @@ class History:
         raise AssertionError((reason, record))
 
     def _came(self, piece: tuple[bytes, Any]) -> None:
-        self.fresh += piece[0].splitlines()
+        lines = piece[0].splitlines()
+        self.fresh += lines
         self.behind = piece[1]
+        if lines:
+            assert self.tail is not None
+            self._read(piece[0], (str(self.tail.inode), self.tail.header), lines)
+
+    def _read(self, data: bytes, file: tuple[str, bytes], lines: list[bytes]) -> None:
+        """Read rows by the names that stand above them."""
+        assert self.reader is not None
+        rows = [row for page in self.reader.messages([(data, None, file)]) for row in _rows(page)]
+        whole = [row["n"] for row in rows if (row["p;"] or "").endswith(";") and row["m"] == 3 * row["n"] + 1]
+        assert sorted(whole) == sorted(_numbers(lines)), f"read by other names: {lines[:3]}"
 
     def _look(self) -> None:
         tail = self._started()
@@ -256,6 +335,7 @@ class History:
         if self.tail is not None:
             self.position = self.behind
             self.kept += self.fresh
+            self.headers = self.reader.headers if self.reader is not None else []
             self.fresh = []
 
     def _restart(self) -> None:
@@ -274,6 +354,7 @@ class History:
             self._end()
         finally:
             self._restart()
+            self._close_slow()
             if self.writer >= 0:
                 os.close(self.writer)
 

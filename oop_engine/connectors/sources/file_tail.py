@@ -69,9 +69,9 @@ class FileTail(LiveSource):
         with self._path.open("rb") as file:
             return file.readline(LONGEST)
 
-    def header_above(self, before: Position, behind: Position) -> bytes:
-        """Return the first line of the file that has the data between two positions."""
-        return behind.header if isinstance(behind, _Behind) else b""
+    def file_above(self, before: Position, behind: Position) -> tuple[str, bytes]:
+        """Return the inode and the first line of the file that has the data between two positions."""
+        return (str(behind.inode), behind.header) if isinstance(behind, _Behind) else ("", b"")
 
     def place(self, before: Position, behind: Position, skipped: int) -> Any:
         """Return the log, the inode of its file, and the byte at which a line begins."""
@@ -178,15 +178,15 @@ class FileTail(LiveSource):
 
 
 class _Behind(list[Any]):
-    """A position behind data of a file whose first line is ``header``, which a checkpoint leaves out."""
+    """A position behind data of a file, with its inode and first line, which a checkpoint leaves out."""
 
-    def __init__(self, position: Iterable[Any], header: bytes = b"") -> None:
+    def __init__(self, position: Iterable[Any], inode: int = 0, header: bytes = b"") -> None:
         super().__init__(position)
-        self.header = header
+        self.inode, self.header = inode, header
 
 
 def _headed(tail: LogTail, piece: tuple[bytes, list[Any]]) -> tuple[bytes, Position]:
-    return piece[0], _Behind(piece[1], tail.header)
+    return piece[0], _Behind(piece[1], tail.inode, tail.header)
 
 
 def _offsets(position: Position) -> dict[int, int]:

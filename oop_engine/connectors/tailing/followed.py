@@ -31,7 +31,7 @@ class Followed:
 
     ``written_ns``: when the file had been written last, as the last lines were taken.  ``idle``: calls of ``take`` in
     a row that found nothing.  ``start``: how many bytes at its start are known, if nothing was read.  ``at``: behind
-    the last line that was taken.  ``unended``: that one had no line break.
+    the last line that was taken.  ``unended``: that one had no line break.  ``at_path``: no other file may be newer.
     """
 
     def __init__(
@@ -39,6 +39,7 @@ class Followed:
     ) -> None:
         self.content, self.at, self._refuse = content, at, refuse
         self.inode, self.idle, self.unended = content.inode, 0, False
+        self.at_path = True
         self.written_ns = content.stat().st_mtime_ns
         self._first = content.read(0, min(at, _HEAD) or start)
         self._last = content.read(max(at - _SEEN, 0), min(at, _SEEN))
@@ -124,13 +125,17 @@ class Followed:
         self.at += by
         self._last = (self._last + passed)[-_SEEN:]
         self._scanned = self._zeros = self.at
-        self.written_ns = self.content.stat().st_mtime_ns
+        self._note_written()
+
+    def _note_written(self) -> None:
+        if self.at_path:
+            self.written_ns = self.content.stat().st_mtime_ns
 
     def _skip_to(self, at: int) -> None:
         self._first = self.content.read(0, min(at, _HEAD))
         self._last = self.content.read(max(at - _SEEN, 0), min(at, _SEEN))
         self.at = self._scanned = self._zeros = at
-        self.written_ns = self.content.stat().st_mtime_ns
+        self._note_written()
 
     def _pass_over(self, *, last: bool) -> bytes | None:
         """Look for the end of a line that is too long, a block at a time."""

@@ -36,7 +36,7 @@ _TICK_NS = 1_000_000_000
 class LogTail:
     """Lines of the log at ``path`` behind ``position``; ``follow``: there may be more later.
 
-    ``header``: the first line of the file whose lines came last.
+    ``inode``, ``header``: those of the file whose lines came last, its first line.
     ``warn`` is called with a line that names lost data, ``refuse`` with a reason and the first bytes of a
     line that is too long.  ``skip_lost``: go on with such a line where the file of ``position`` is gone.
     """
@@ -52,7 +52,7 @@ class LogTail:
         refuse: Callable[[str, str], None],
     ) -> None:
         self._path, self._follow, self._skip_lost = path, follow, skip_lost
-        self._warn, self._refuse, self.header = warn, refuse, b""
+        self._warn, self._refuse, self.inode, self.header = warn, refuse, 0, b""
         self._taken: Followed | None = None  # of which the last lines were
         self._files: list[Followed] = []
         self._restored = position
@@ -158,7 +158,7 @@ class LogTail:
         try:
             lines = file.take(last=last or rotated)
             if lines and file is not self._taken:
-                self._taken, self.header = file, file.first_line()
+                self._taken, self.inode, self.header = file, file.inode, file.first_line()
             if lines and file.unended and file is not self._files[-1]:
                 self._warn(
                     f"{self._path}: a rotated file (inode {file.inode}) ends at byte {file.at:,} without a line break: "
@@ -186,10 +186,13 @@ class LogTail:
             inode = self._path.stat().st_ino
         except FileNotFoundError:
             self._missing += 1
+            self._keep_time()
             if self._missing == _PATIENCE and self._files:
                 self._warn(f"{self._path}: does not exist any more: waiting for it")
             return
         self._missing = 0
+        for file in self._files:
+            file.at_path = True
         if not self._files:
             self._discover(None)
         elif inode != self._files[-1].inode:
@@ -200,6 +203,11 @@ class LogTail:
                 family, _ = self._stable()
                 if self._files[-1].same():
                     self._know(family)
+
+    def _keep_time(self) -> None:
+        """Let the time of the newest file stand while the path has none: it has been rotated, and others, maybe."""
+        for file in self._files:
+            file.at_path = False
 
     def _stable(self) -> tuple[list[Generation], int]:
         """Return the rotated files, and the inode at the path, of one moment."""
@@ -425,7 +433,11 @@ class LogTail:
             return None
         family = generations(self._path)
         number = self._with_content(place, family)
-        return None if number is None else Followed(open_bytes(family[number].path), place[1], self._refuse)
+        if number is None:
+            return None
+        found = Followed(open_bytes(family[number].path), place[1], self._refuse)
+        found.written_ns = place[4]  # files are new that were written after that
+        return found
 
     def _short_form_of(self, place: list[Any]) -> Followed | None:
         """Return the compressed form of a file that was read farther than it has bytes: at its end."""

@@ -23,6 +23,7 @@ from oop_engine.core.errors import UsageError
 from oop_engine.core.operator import Message
 from oop_engine.core.schema import Schema
 from oop_engine.service.dead_letters import DeadLetters
+from oop_engine.service.letters.names_above import NamesAbove
 from oop_engine.traces.csv_format import CsvFormat
 
 __all__ = ["Piece", "RecordReader"]
@@ -56,7 +57,7 @@ class RecordReader:
         self._format.unknown.allow(source.adds)
         self.waits = self._format.waits
         self._probes = self._logged = False  # whether a refusal ends the reading; unknown columns are logged
-        self._header = b""
+        self._names = NamesAbove()
         self._letters: list[tuple[str, str, int]] | None = None  # of one record: reason, text, rows
 
     @property
@@ -66,17 +67,14 @@ class RecordReader:
 
     @property
     def headers(self) -> list[str]:
-        """The first line of the file that is read, and the line of names that holds: another one may have come."""
-        found = (self._header, self._format.header)
-        return [line.decode(errors="surrogateescape") for line in found] if found[1] else []
+        """The first line of the file that is read, the line of names that holds, and those of earlier files."""
+        return self._names.saved(self._format.header) if self._format.header else []
 
     def begin(self, headers: Sequence[str] = ()) -> None:
         """Read the line of names that holds where a source resumes: of ``headers``, or else the first of its data."""
-        first, holds = [line.encode(errors="surrogateescape") for line in headers] or [b"", b""]
+        holds = self._names.restore(headers)
         if self._format.headed:
             self._read_header(holds or self._source.headed())
-        if holds:
-            self._header = first
 
     async def ready(self, data: Any) -> None:
         """Wait until some data can be read, where the reader ``waits`` for a server (a schema registry)."""
@@ -128,7 +126,7 @@ class RecordReader:
     def _read_header(self, line: bytes) -> None:
         """Read a line of names that stands above data which are read; another line has no effect."""
         counts = dict(self.unknown)
-        self._header, self._probes = line, True
+        self._probes = True
         try:
             list(self._format.messages(line))
         except _RefusedError:  # refused where the file begins
@@ -139,10 +137,17 @@ class RecordReader:
 
     def _of_piece(self, piece: Piece) -> list[Message]:
         data, before, behind = piece
-        if self._format.headed and (line := self._source.header_above(before, behind)) != self._header:
-            if line and not data.startswith(line):
+        if self._format.headed:
+            file, first = self._source.file_above(before, behind)
+            if line := self._names.turn_to(file, first, data):
                 self._read_header(line)
-            self._header = line or self._header
+            found = self._of_data(piece)
+            self._names.note(self._format.header)
+            return found
+        return self._of_data(piece)
+
+    def _of_data(self, piece: Piece) -> list[Message]:
+        data = piece[0]
         if not self._dead.kept:
             return list(self._format.read(data))
         if (together := self._all_of(data)) is not None:

@@ -97,6 +97,37 @@ def test_rows_are_read_by_the_header_of_their_file(tmp_path: Path, path_exists: 
     assert [each.letters.counts for each in (first, second, third)] == [{"in": {}}] * 3
 
 
+def test_a_late_row_is_read_by_the_last_names_of_its_file(tmp_path: Path) -> None:
+    log, schema = tmp_path / "log.csv", Schema({"ts": pa.int64(), "v": pa.int64()}, "ts", "s")
+    log.write_bytes(b"v,ts\n100,1\nts,v\n2,200\n")
+    source = FileTail(log, "csv", every_s=0)
+    letters = DeadLetters(lambda: 0, kept=True)
+
+    async def read() -> list[Any]:
+        found, position, headers = [], None, []
+        for step in range(3):  # lives of a service
+            reader = RecordReader("in", source, schema, letters)
+            if position is not None:
+                reader.begin(headers)
+            async for data, behind in source.read(position):
+                found += reader.messages([(data, position, behind)])
+                position, headers = list(behind), reader.headers
+                if step == 0:
+                    log.rename(tmp_path / "log.csv.1")
+                    log.write_bytes(b"v,ts\n300,3\n")
+                    step = 1
+                elif step == 1 and len(found) == 3:
+                    with (tmp_path / "log.csv.1").open("ab") as late:
+                        late.write(b"4,400\n")
+                    break
+                elif len(found) == 4:
+                    return found
+        return found
+
+    rows = [row for page in asyncio.run(read()) for row in Reading._of(page)]
+    assert sorted(rows) == [(1, 100), (2, 200), (3, 300), (4, 400)]
+
+
 def taken(tail: LogTail) -> tuple[bytes, Any]:
     """Return all lines that a tail has now, and the position behind them."""
     found = b""
@@ -109,6 +140,32 @@ def tail_of(log: Path, position: Any, warnings: list[str]) -> LogTail:
     return LogTail(
         log, position, follow=True, skip_lost=False, warn=warnings.append, refuse=lambda reason, record: None
     )
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_file_between_is_read_though_the_one_before_was_written_later(
+    tmp_path: Path, restarted: bool
+) -> None:
+    log, first, second = tmp_path / "log", tmp_path / "log.2", tmp_path / "log.1"
+    warnings = list[str]()
+    log.write_bytes(b"one\n")
+    tail = tail_of(log, None, warnings)
+    assert taken(tail)[0] == b"one\n"
+    log.rename(first)
+    second.write_bytes(b"two\n")  # was at the path meanwhile
+    with first.open("ab") as late:
+        late.write(b"late\n")
+    for at, path in enumerate((second, first), 1):
+        os.utime(path, ns=(os.stat(path).st_mtime_ns + at * 10**9,) * 2)
+    lines, position = taken(tail)
+    assert lines == b"late\n"
+    if restarted:
+        tail.close()
+        tail = tail_of(log, position, warnings)
+    log.write_bytes(b"three\n")
+    with closing(tail):
+        assert sorted(taken(tail)[0].split()) == [b"three", b"two"]
+    assert warnings == []
 
 
 @pytest.mark.parametrize(("suffix", "pack"), [(".bz2", bz2.compress), (".xz", lzma.compress)])
