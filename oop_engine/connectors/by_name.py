@@ -16,6 +16,7 @@ from oop_engine.connectors.formats import MESSAGE_FORMATS
 from oop_engine.connectors.registry.avro import Avro
 from oop_engine.connectors.registry.declared_format import DeclaredFormat
 from oop_engine.connectors.registry.protobuf import Protobuf
+from oop_engine.connectors.servers.login_options import LOGIN, login_of
 from oop_engine.connectors.sink import LiveSink
 from oop_engine.connectors.sinks.callback import Callback
 from oop_engine.connectors.sinks.delta_folder import DeltaFolder
@@ -172,12 +173,6 @@ def _server(place: str, address: str, example: str) -> tuple[str, str]:
     return server, name
 
 
-def _dsn(server: str, database: str, options: dict[str, str]) -> str:
-    """Return the address of a database; passwords are in ~/.pgpass or PGPASSWORD, where nobody else sees them."""
-    user = f"{options['user']}@" if "user" in options else ""
-    return f"postgresql://{user}{server}/{database}"
-
-
 def _key(options: dict[str, str]) -> list[str]:
     """Return the columns that ``?key=a,b`` names."""
     return [name for name in options.get("key", "").split(",") if name]
@@ -228,7 +223,7 @@ def _tcp(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
 
 @register_source("kafka")
 def _kafka(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
-    _only(f"kafka:{address}", options, "format", "follow", "partition", "group")
+    _only(f"kafka:{address}", options, "format", "follow", "partition", "group", "mechanism", *LOGIN)
     servers, topic = _server(f"source 'kafka:{address}'", address, "kafka:127.0.0.1:9092/requests")
     numbers = options["partition"].split(",") if "partition" in options else []
     if wrong := [number for number in numbers if not number.strip().isdigit()]:
@@ -236,43 +231,47 @@ def _kafka(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
         raise UsageError(msg)
     group = options.get("group", "oop-engine")
     follow = _yes(f"kafka:{address}", options)
-    return Kafka(
-        servers, topic, [*map(int, numbers)] or None, _format("", options), group=group, follow=follow
-    )
+    login = login_of(f"source 'kafka:{address}'", options, "KAFKA_PASSWORD").for_kafka()
+    some = [*map(int, numbers)] or None
+    return Kafka(servers, topic, some, _format("", options), group=group, follow=follow, options=login)
 
 
 @register_source("redis")
 def _redis(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
-    _only(f"redis:{address}", options, "format", "follow", "field", "db")
+    _only(f"redis:{address}", options, "format", "follow", "field", "db", *LOGIN)
     server, stream = _server(f"source 'redis:{address}'", address, "redis:127.0.0.1:6379/requests")
-    url, field = f"redis://{server}/{options.get('db', '0')}", options.get("field", "data")
+    login = login_of(f"source 'redis:{address}'", options, "REDIS_PASSWORD")
+    url, field = login.redis_url(server, options.get("db", "0")), options.get("field", "data")
     follow = _yes(f"redis:{address}", options)
     return RedisStream(url, stream, _format("", options), field=field or None, follow=follow)
 
 
 @register_source("nats")
 def _nats(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
-    _only(f"nats:{address}", options, "format", "follow", "subject")
+    _only(f"nats:{address}", options, "format", "follow", "subject", *LOGIN)
     server, stream = _server(f"source 'nats:{address}'", address, "nats:127.0.0.1:4222/requests")
     follow = _yes(f"nats:{address}", options)
-    return JetStream(f"nats://{server}", stream, options.get("subject"), _format("", options), follow=follow)
+    login = login_of(f"source 'nats:{address}'", options, "NATS_PASSWORD").for_nats()
+    subject, format = options.get("subject"), _format("", options)
+    return JetStream(f"nats://{server}", stream, subject, format, follow=follow, options=login)
 
 
 @register_source("mqtt")
 def _mqtt(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
-    _only(f"mqtt:{address}", options, "format", "client")
+    _only(f"mqtt:{address}", options, "format", "client", *LOGIN)
     example = "mqtt:127.0.0.1:1883/sensors/#?client=my-service"
     server, topic = _server(f"source 'mqtt:{address}'", address, example)
     host, _, port = server.rpartition(":")
     if "client" not in options:
         msg = f"source 'mqtt:{address}': must have a client id that stays the same, as in {example}"
         raise UsageError(msg)
-    return Mqtt(host, topic, options["client"], _format("", options), port=int(port))
+    login = login_of(f"source 'mqtt:{address}'", options, "MQTT_PASSWORD").for_mqtt()
+    return Mqtt(host, topic, options["client"], _format("", options), port=int(port), **login)
 
 
 @register_source("postgres")
 def _postgres(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
-    _only(f"postgres:{address}", options, "publication", "slot", "user", "format")
+    _only(f"postgres:{address}", options, "publication", "slot", "format", *LOGIN)
     example = "postgres:127.0.0.1:5432/shop?publication=orders"
     server, database = _server(f"source 'postgres:{address}'", address, example)
     if "publication" not in options:
@@ -280,7 +279,8 @@ def _postgres(address: str, options: dict[str, str], schema: Schema) -> LiveSour
         raise UsageError(msg)
     slot = options.get("slot", "oop_engine")
     format = options.get("format", "jsonl")
-    return PostgresChanges(_dsn(server, database, options), options["publication"], slot, format=format)
+    dsn = login_of(f"source 'postgres:{address}'", options, None).postgres_dsn(server, database)
+    return PostgresChanges(dsn, options["publication"], slot, format=format)
 
 
 def _web_socket(kind: str) -> SourceMaker:
@@ -337,28 +337,31 @@ def _one_file(address: str, options: dict[str, str]) -> LiveSink:
 
 @register_sink("kafka")
 def _kafka_topic(address: str, options: dict[str, str]) -> LiveSink:
-    _only(f"kafka:{address}", options, "key", "format")
+    _only(f"kafka:{address}", options, "key", "format", "mechanism", *LOGIN)
     servers, topic = _server(f"sink 'kafka:{address}'", address, "kafka:127.0.0.1:9092/results")
-    return KafkaTopic(servers, topic, options.get("key"), _format("", options))
+    login = login_of(f"sink 'kafka:{address}'", options, "KAFKA_PASSWORD").for_kafka()
+    return KafkaTopic(servers, topic, options.get("key"), _format("", options), options=login)
 
 
 @register_sink("redis")
 def _redis_entries(address: str, options: dict[str, str]) -> LiveSink:
-    _only(f"redis:{address}", options, "format", "field", "db", "most")
+    _only(f"redis:{address}", options, "format", "field", "db", "most", *LOGIN)
     place = f"sink 'redis:{address}'"
     server, stream = _server(place, address, "redis:127.0.0.1:6379/results")
     if not (most := options.get("most", "0")).isdigit():
         msg = f"{place}: most must be a number of entries; got {most!r}"
         raise UsageError(msg)
-    url, field = f"redis://{server}/{options.get('db', '0')}", options.get("field", "data")
+    login = login_of(place, options, "REDIS_PASSWORD")
+    url, field = login.redis_url(server, options.get("db", "0")), options.get("field", "data")
     return RedisEntries(url, stream, _format("", options), field=field, most=int(most) or None)
 
 
 @register_sink("nats")
 def _jet_stream_subject(address: str, options: dict[str, str]) -> LiveSink:
-    _only(f"nats:{address}", options, "format")
+    _only(f"nats:{address}", options, "format", *LOGIN)
     server, subject = _server(f"sink 'nats:{address}'", address, "nats:127.0.0.1:4222/results.per-minute")
-    return JetStreamSubject(f"nats://{server}", subject, _format("", options))
+    login = login_of(f"sink 'nats:{address}'", options, "NATS_PASSWORD").for_nats()
+    return JetStreamSubject(f"nats://{server}", subject, _format("", options), options=login)
 
 
 @register_sink("delta")
@@ -369,13 +372,14 @@ def _delta(address: str, options: dict[str, str]) -> LiveSink:
 
 @register_sink("postgres")
 def _postgres_table(address: str, options: dict[str, str]) -> LiveSink:
-    _only(f"postgres:{address}", options, "table", "key", "user")
+    _only(f"postgres:{address}", options, "table", "key", *LOGIN)
     example = "postgres:127.0.0.1:5432/shop?table=per_minute&key=host,window_end"
     server, database = _server(f"sink 'postgres:{address}'", address, example)
     if "table" not in options:
         msg = f"sink 'postgres:{address}': must have a table, as in {example}"
         raise UsageError(msg)
-    return PostgresTable(_dsn(server, database, options), options["table"], _key(options))
+    dsn = login_of(f"sink 'postgres:{address}'", options, None).postgres_dsn(server, database)
+    return PostgresTable(dsn, options["table"], _key(options))
 
 
 @register_sink("print")

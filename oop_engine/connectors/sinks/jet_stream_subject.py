@@ -13,6 +13,7 @@ from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.refusals import refused_by_nats
 from oop_engine.connectors.registry.declared_format import DeclaredFormat
+from oop_engine.connectors.servers.nats_client import nats_connected
 from oop_engine.connectors.servers.reasons import why_not
 from oop_engine.connectors.sinks.held import HeldSink, Keyed
 from oop_engine.core.errors import SetupError
@@ -81,10 +82,9 @@ class JetStreamSubject(HeldSink):
             "connect_timeout": min(5.0, link.ANSWER_S / 4),
             "reconnect_time_wait": 0.5,
             "max_reconnect_attempts": 3,
-            "error_cb": quiet,
             "disconnected_cb": gone,
         }
-        self._client = await nats.connect(self._server, **{**options, **self._options})
+        self._client = await nats_connected(nats, self._server, quiet, **{**options, **self._options})
         self._jetstream = self._client.jetstream(timeout=link.ANSWER_S)
         self._stream = await self._jetstream.find_stream_name_by_subject(self._subject)
         longest = (await self._jetstream.stream_info(self._stream)).config.max_msg_size or -1

@@ -16,6 +16,7 @@ from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.payload import Payload
 from oop_engine.connectors.refusals import refused_by_nats
+from oop_engine.connectors.servers.nats_client import nats_connected
 from oop_engine.connectors.servers.reasons import why_not
 from oop_engine.connectors.servers.stream_log import StreamLog
 from oop_engine.connectors.source import Format, LiveSource, Position
@@ -113,9 +114,10 @@ class JetStream(LiveSource):
                 "reconnect_time_wait": 0.1,
                 "max_reconnect_attempts": 3,
             }
-            client = await nats.connect(
+            client = await nats_connected(
+                nats,
                 self._server,
-                error_cb=quiet,
+                quiet,
                 disconnected_cb=gone,
                 reconnected_cb=here,
                 **{**options, **self._options},

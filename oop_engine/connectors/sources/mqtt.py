@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import ssl
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -52,7 +53,8 @@ class Mqtt(LiveSource):
 
     A broker sends only so many messages that are not acknowledged: at most those come between two checkpoints
     (``max_inflight_messages`` of mosquitto is 20; 0 is no limit).  Messages of QoS 0 are lost with the process.
-    ``options`` are keyword arguments for ``username_pw_set`` (``username``, ``password``) and ``tls`` (True).
+    ``options`` are keyword arguments for ``username_pw_set`` (``username``, ``password``) and ``tls`` (True, or an
+    ``ssl.SSLContext``).
     Raises ``SetupError`` if no broker answers, or it refuses; ``TraceError`` if it has forgotten the session of a
     checkpoint, and so the messages since.  A schema may have columns of the message: ``_topic``, and ``_headers``, its
     user properties.
@@ -246,7 +248,9 @@ class Mqtt(LiveSource):
         packets = library("paho.mqtt.packettypes", "mqtt", "Mqtt").PacketTypes
         if "username" in self._options:
             client.username_pw_set(self._options["username"], self._options.get("password"))
-        if self._options.get("tls"):
+        if isinstance(tls := self._options.get("tls"), ssl.SSLContext):
+            client.tls_set_context(tls)
+        elif tls:
             client.tls_set()
         properties = paho.Properties(packets.CONNECT)
         properties.SessionExpiryInterval = self._keep_s
