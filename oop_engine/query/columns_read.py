@@ -26,7 +26,8 @@ _FORMATS = ("csv", "parquet")
 def columns_read(made: Built) -> Built:
     """Return the same query whose sources over files have the columns alone that are read, and so do later streams."""
     narrow = {name for name, feed in made.feeds.items() if _is_plain(feed)}
-    return Built(pruned(_narrowed(made.graph, narrow)), made.feeds, made.unbounded)
+    graph = _narrowed(made.graph, narrow) if narrow else made.graph
+    return Built(pruned(graph), made.feeds, made.unbounded)
 
 
 def _is_plain(feed: Any) -> bool:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -56,6 +56,18 @@ class Runnable:
     def graph(self) -> Graph:
         """The graph, with the sink ``result``, to go on by hand; ``UsageError`` if a disorder is not known."""
         return self._built({}).graph
+
+    @overload
+    def run(
+        self, feed: Any = None, /, *, on: Literal["inline", "local"] = "inline", workers: int = 1,
+        bad_rows: BadRows | None = None, check: bool = False, **feeds: Any,
+    ) -> Outcome: ...  # fmt: skip
+
+    @overload
+    def run(
+        self, feed: Any = None, /, *, on: str, workers: int = 1, bad_rows: BadRows | None = None,
+        check: bool = False, **feeds: Any,
+    ) -> Any: ...  # fmt: skip
 
     def run(
         self, feed: Any = None, /, *, on: str = "inline", workers: int = 1, bad_rows: BadRows | None = None,

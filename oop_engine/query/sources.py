@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias, overload
 
 import pyarrow as pa
 
@@ -123,7 +123,15 @@ class Columns:
         return f"{self._name}({columns}), without event time: call event_time(column)"
 
 
-def stream(name: str, schema: Types | Schema) -> Any:
+@overload
+def stream(name: str, schema: Schema) -> DataStream: ...
+
+
+@overload
+def stream(name: str, schema: Types) -> Columns: ...
+
+
+def stream(name: str, schema: Types | Schema) -> Columns | DataStream:
     """Return a source of declared columns: ``Columns``, or of a ``Schema`` the stream, with punctuation from its feed.
 
     Types are those of Arrow, or their names: ``"int64"``, ``"string"``, ``"timestamp[us, UTC]"``.

@@ -22,6 +22,19 @@ _LENGTHS = {
     3600: "1 hour",
     86400: "1 day",
 }
+_KEYWORDS = frozenset({
+    "all", "and", "any", "array", "as", "asc", "at", "between", "both", "by", "case", "cast", "check",
+    "collate", "column", "create", "cross", "cube", "current", "default", "desc", "describe", "distinct", "div",
+    "do", "else", "end", "escape", "except", "exists", "extract", "false", "fetch", "final", "first", "for",
+    "foreign", "from", "full", "global", "grant", "group", "having", "if", "ilike", "in", "index", "inner",
+    "insert", "intersect", "interval", "into", "is", "join", "key", "language", "last", "lateral", "left",
+    "like", "limit", "match", "natural", "next", "not", "null", "nulls", "of", "offset", "on", "only", "or",
+    "order", "outer", "over", "partition", "percent", "pivot", "primary", "qualify", "range", "references",
+    "right", "row", "rows", "schema", "select", "session", "set", "show", "some", "table", "then", "to", "true",
+    "truncate", "union", "unique", "unnest", "update", "use", "using", "values", "view", "when", "where",
+    "window", "with",
+})  # fmt: skip
+"""Words that SQL does not read as the name of a column, or reads otherwise in some places."""
 _WINDOWS = 10  # the least number of windows that the trace spans
 
 
@@ -72,4 +85,6 @@ def _window(profile: Profile) -> int:
 
 
 def _quoted(name: str) -> str:
-    return name if name.isidentifier() else '"' + name.replace('"', '""') + '"'
+    return (
+        name if name.isidentifier() and name.lower() not in _KEYWORDS else '"' + name.replace('"', '""') + '"'
+    )

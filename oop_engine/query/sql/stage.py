@@ -87,4 +87,5 @@ def inner_of(node: Any) -> Any:
 
 def item_name(node: Any) -> str:
     """Return the name of an item: its alias, its column, or its text."""
-    return str(node.alias_or_name or node.sql("duckdb").lower())
+    own = node.name if isinstance(node, exp.Column) else ""
+    return str(node.alias or own or node.sql("duckdb").lower())

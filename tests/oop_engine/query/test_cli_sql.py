@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,23 @@ def test_results_go_into_a_file(folder: Path) -> None:
     done = called("sql", text, "--table", "log=access.csv", "--out", "counts.parquet")
     assert done.exit_code == 0, done.stderr
     assert sum(map(len, open_trace("counts.parquet", time="window_end").pages())) == 3
+
+
+def test_the_line_that_profile_proposes_runs(folder: Path) -> None:
+    """Also where the column's name is a word of SQL."""
+    Path("visits.csv").write_text("\n".join(["when,order", *LINES[1:]]) + "\n")
+    shown = called("profile", "visits.csv", "--time", "when").stdout
+    [line] = [one for one in shown.splitlines() if "oop-engine sql" in one]
+    text = shlex.split(line)[2]
+    assert '"order"' in text
+    done = called("sql", text, "--json")
+    assert sum(json.loads(one)["n"] for one in done.stdout.splitlines()) == 4, done.stderr
+
+
+def test_a_result_without_a_name_has_its_text(folder: Path) -> None:
+    assert called("sql", "SELECT count(*), max(host) FROM 'access.csv'", "--json").stdout == (
+        '{"count(*)": 4, "max(host)": "b"}\n'
+    )
 
 
 def test_the_plan(folder: Path) -> None:

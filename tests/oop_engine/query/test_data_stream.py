@@ -239,12 +239,12 @@ def test_the_twin_in_order_has_the_same_results() -> None:
         (lambda: LOG.group_by("host").filter("ts > 3"), "KeyedStream has no 'filter'"),
         (lambda: LOG.group_by("host").window("10 s").ag(n=Count()), "did you mean agg?"),
         (lambda: LOG.window("10 s").agg(), "name at least one aggregate"),
-        (lambda: LOG.window("10 s").agg(n=3), "must be an aggregate"),
+        (lambda: LOG.window("10 s").agg(n=3), "must be an aggregate"),  # type: ignore[arg-type]
         (lambda: LOG.window("10 s").agg(n=Sum("host")), "needs an integer"),
         (lambda: LOG.window(Tumbling("10 s"), every="5 s"), "every is for a length"),
         (lambda: LOG.select("hots"), "did you mean host?"),
         (lambda: LOG.join(CLICKS, on="host", within="5 s"), "no column 'host'"),
-        (lambda: LOG.join([1], on="host"), "takes a stream with an event time"),
+        (lambda: LOG.join([1], on="host"), "takes a stream with an event time"),  # type: ignore[arg-type]
         (lambda: LOG.run(), "source 'log' has no feed"),
         (lambda: LOG.run(ROWS, log=ROWS), "a feed without a name"),
         (lambda: LOG.run(lgo=ROWS), "did you mean log?"),
