@@ -33,6 +33,7 @@ from oop_engine.core.progress import Progress
 from oop_engine.core.punctuation import GroupWise, Joint, Linear, Punctuation, Watermark
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
+from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.slicing.tagger import Tagger, bind
 from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.windows import Extents, Over, Windows, divisible_by
@@ -93,7 +94,7 @@ class Bucket(Operator):
         schema = self.schemas_in[0]
         self._extents = self._bound(schema)
         self._tagger = Tagger(self._extents.over, schema, self.by)
-        self._progress = Progress()
+        self._progress = Progress(tables=IN_KERNELS)
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         positions, punctuation = self._tagger.tag(page)

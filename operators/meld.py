@@ -28,6 +28,7 @@ from oop_engine.core.progress import Progress
 from oop_engine.core.punctuation import Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
+from oop_engine.operators.keys.tables import IN_KERNELS
 
 __all__ = ["Meld"]
 
@@ -83,7 +84,7 @@ class Meld(Operator):
         return behind * len(inputs)
 
     def open(self) -> None:
-        self._progress = Progress(len(self.inputs))
+        self._progress = Progress(len(self.inputs), tables=IN_KERNELS)
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
         for combined in self._progress.advance(port, punctuation):

@@ -19,6 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.groups.bound_table import BoundTable
+from oop_engine.core.groups.group_index import IN_NUMPY, KeyTables
 from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation, Watermark
 from oop_engine.core.saved import Saved
 
@@ -37,6 +38,8 @@ class Progress:
     needs it to refuse their late tuples; others forget such a group
     when every input has ended it, for no tuple of it can come.
 
+    ``tables``: how keys of groups are looked up, in NumPy and Python, or in kernels (``operators/keys/tables.py``).
+
     >>> progress = Progress(inputs=2)
     >>> progress.advance(0, Linear(60)), progress.advance(1, Linear(40))
     ([], [Linear(below=40)])
@@ -44,11 +47,13 @@ class Progress:
     40
     """
 
-    def __init__(self, inputs: int = 1, *, remember_ended: bool = False) -> None:
+    def __init__(
+        self, inputs: int = 1, *, remember_ended: bool = False, tables: KeyTables = IN_NUMPY
+    ) -> None:
         self._linear = np.full(inputs, NEVER)  # (inputs,)
         self.linear = NEVER
         self.groups = 0
-        self._remember_ended = remember_ended
+        self._remember_ended, self._key_tables = remember_ended, tables
         self._tables: dict[tuple[str, ...], BoundTable] = {}
         self._expected: Progress | None = None  # of watermarks and hard bounds together
 
@@ -115,7 +120,7 @@ class Progress:
     def _expect(self, port: int, punctuation: Punctuation) -> list[Punctuation]:
         """Take a punctuation of either kind as a watermark; return the bounds of all inputs that have grown."""
         if self._expected is None:
-            self._expected = Progress(self._linear.size, remember_ended=self._remember_ended)
+            self._expected = self._alike()
             for of, bound in enumerate(self._linear.tolist()):
                 self._expected.advance(of, Linear(bound))
                 for table in self._tables.values():
@@ -125,6 +130,9 @@ class Progress:
         return self._expected.advance(
             port, punctuation.of if isinstance(punctuation, Watermark) else punctuation
         )
+
+    def _alike(self) -> Progress:
+        return Progress(self._linear.size, remember_ended=self._remember_ended, tables=self._key_tables)
 
     def _beyond(self, expected: list[Punctuation]) -> list[Punctuation]:
         """Return as watermarks those bounds that are beyond the hard ones."""
@@ -181,11 +189,11 @@ class Progress:
         """Take the state that ``save`` returned."""
         inputs = self._linear.size
         self._linear, self.linear = saved.integers("linear", (inputs,)), saved.integer("linear_out")
-        tables = [BoundTable.loaded(of.part(1), inputs) for of in saved.parts("tables")]
+        tables = [BoundTable.loaded(of.part(1), inputs, self._key_tables) for of in saved.parts("tables")]
         self._tables = {table.attributes: table for table in tables}
         self.groups = sum(map(len, tables))
         if "expected" in saved:
-            self._expected = Progress(inputs, remember_ended=self._remember_ended)
+            self._expected = self._alike()
             self._expected.load(saved.part("expected"))
             self.groups += self._expected.groups
 
@@ -207,7 +215,7 @@ class Progress:
         punctuation = _sorted_by_name(punctuation)  # inputs may name the same attributes in any order
         names = punctuation.attributes
         if names not in self._tables:
-            self._tables[names] = BoundTable(punctuation.groups.schema, self._linear.size)
+            self._tables[names] = BoundTable(punctuation.groups.schema, self._linear.size, self._key_tables)
         table = self._tables[names]
         touched = table.raise_to(port, punctuation)
         out = table.propagate(self._linear, self.linear, touched)

@@ -40,6 +40,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
 from oop_engine.operators.keys.group_match import matching
+from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.policies.running_bound import floored, length_of
 
 __all__ = ["Describe"]
@@ -116,10 +117,10 @@ class Describe(Operator):
 
     def open(self) -> None:
         self._every = self._granule(self.schemas_in[0])
-        self._progress = Progress(1)
+        self._progress = Progress(1, tables=IN_KERNELS)
         self._by = () if self._groups is None else tuple(self._groups.schema.names)
         types = [self.schemas_in[0].type_of(name) for name in self._by]
-        self._known = GroupIndex(types)
+        self._known = GroupIndex(types, IN_KERNELS)
         if self._groups is not None:
             self._known.encode(
                 [self._groups.column(n).cast(of) for n, of in zip(self._by, types, strict=True)]
@@ -129,7 +130,7 @@ class Describe(Operator):
         if len(self._coarse) == len(self._by):
             self._coarse = ()
         keys = dict(zip(self._by, self._known.keys(np.arange(len(self._known))), strict=True))
-        self._wider = GroupIndex([self.schemas_in[0].type_of(name) for name in self._coarse])
+        self._wider = GroupIndex([self.schemas_in[0].type_of(name) for name in self._coarse], IN_KERNELS)
         of_wider = self._wider.encode([keys[name] for name in self._coarse], len(self._known))
         self._wider_of = of_wider.copy()  # of no columns it is a part of something large
 

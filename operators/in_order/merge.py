@@ -27,6 +27,7 @@ from oop_engine.core.progress import Progress
 from oop_engine.core.punctuation import Linear, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
+from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.ordering.kept_page import KeptPage
 from oop_engine.operators.ordering.time_sorted import last_time
 from oop_engine.system.knobs import knob
@@ -84,7 +85,7 @@ class Merge(Operator):
         return True
 
     def open(self) -> None:
-        self._reached = Progress(len(self.inputs))  # how far each input has come
+        self._reached = Progress(len(self.inputs), tables=IN_KERNELS)  # how far each input has come
         self._waiting: list[list[KeptPage]] = [[] for _ in self.inputs]
         self._tuples = self._nbytes = 0  # of those that wait
 

@@ -30,6 +30,7 @@ from oop_engine.operators.joining.purging import Asking, purge_keys
 from oop_engine.operators.joining.run import Marks, SortedRun
 from oop_engine.operators.joining.state import JoinState
 from oop_engine.operators.joining.terms import JoinTerms, all_valid
+from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.system.knobs import knob
 
 __all__ = ["AsOfState", "LatestMatches"]
@@ -134,7 +135,7 @@ class AsOfState(JoinState):
         columns = self._keys_of(runs, numbers[rows], entries[rows])
         names = [str(place) for place in range(len(columns))]
         keys = pa.RecordBatch.from_arrays(columns, names=names)
-        alone = Progress(remember_ended=True)
+        alone = Progress(remember_ended=True, tables=IN_KERNELS)
         alone.advance(0, punctuation)
         below = alone.bounds(keys)
         return keys.filter(pa.array(below > NEVER)), below[below > NEVER]

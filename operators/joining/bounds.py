@@ -24,6 +24,7 @@ from oop_engine.core.punctuation import NEVER, GroupWise, Linear, Punctuation, W
 from oop_engine.core.saved import Saved
 from oop_engine.operators.joining.bands import Bound, Rule
 from oop_engine.operators.joining.terms import all_valid
+from oop_engine.operators.keys.tables import IN_KERNELS
 
 __all__ = ["JoinBounds", "with_highest"]
 
@@ -46,8 +47,8 @@ class JoinBounds:
         self.linear, self.highest = [NEVER] * len(keys), [NEVER] * len(keys)
         self.behind = 0
         self._keys = [list(names) for names in keys]
-        self._left = Progress(inputs=len(keys))
-        self._earlier = Progress(inputs=2) if earlier else None
+        self._left = Progress(inputs=len(keys), tables=IN_KERNELS)
+        self._earlier = Progress(inputs=2, tables=IN_KERNELS) if earlier else None
 
     @property
     def rule(self) -> Rule:

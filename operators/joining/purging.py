@@ -16,6 +16,7 @@ from oop_engine.operators.joining.index import PAGE_ROWS, Found
 from oop_engine.operators.joining.run import SortedRun
 from oop_engine.operators.joining.terms import all_valid
 from oop_engine.operators.keys.key_codes import KeyCodes
+from oop_engine.operators.keys.tables import IN_KERNELS
 
 __all__ = ["Asking", "purge_groups", "purge_keys"]
 
@@ -94,7 +95,7 @@ def _purge_some_keys(
     """Drop the same where the groups are of some of the key columns only: O(tuples)."""
     if not len(raised):
         return []
-    alone = Progress(remember_ended=True)
+    alone = Progress(remember_ended=True, tables=IN_KERNELS)
     alone.advance(0, raised)
 
     def due(run: SortedRun) -> Rows:

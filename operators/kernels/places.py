@@ -77,13 +77,35 @@ def _place(value, shift, keys, places):
 def find(values, near, lowest, keys, places, codes):
     """Write the code of each value, integers (rows,), into ``codes`` int64 (rows,); -1 if it has none."""
     shift, last = _shift(len(places)), np.uint64(len(places))
-    for i in range(len(values)):
-        value = np.int64(values[i])
-        if near:
-            away = np.uint64(value - lowest)
+    if near:
+        for i in range(len(values)):
+            away = np.uint64(np.int64(values[i]) - lowest)
             codes[i] = places[away] if away < last else -1
-        else:
-            codes[i] = places[_place(value, shift, keys, places)]
+        return
+    rows = np.empty(BLOCK, np.uint64)
+    for start in range(0, len(values), BLOCK):
+        some, its = values[start : start + BLOCK], codes[start : start + BLOCK]
+        for k in range(_at_once(some, shift, keys, places, its, rows)):
+            its[rows[k]] = places[_place(np.int64(some[rows[k]]), shift, keys, places)]
+
+
+@njit(cache=True, nogil=True)
+def _at_once(values, shift, keys, places, codes, rows):
+    """Write the codes of values that are at their first place, -1 of all others; return how many these are.
+
+    ``rows`` uint64 (BLOCK,), written: which ones these are.  Places and keys are read in loops of their own, without a
+    branch that depends on them: one look-up does not wait for another.
+    """
+    for i in range(np.uint64(len(values))):  # unsigned: no index is below 0
+        codes[i] = places[np.uint64(np.int64(values[i])) * SPREAD >> shift]
+    left = np.uint64(0)
+    for i in range(np.uint64(len(values))):
+        code = codes[i]
+        same = (code >= 0) & (keys[np.uint64(max(code, 0))] == np.int64(values[i]))
+        codes[i] = code if same else -1
+        rows[left] = i
+        left += np.uint64(not same)
+    return left
 
 
 @njit(cache=True, nogil=True)
@@ -95,9 +117,11 @@ def encode(values, valid, near, lowest, keys, places, sizes, codes, begin):
     room: neither a place, nor a key, nor, hashed, half of the places free.
     """
     known, shift, last = len(valid) == 0, _shift(len(places)), np.uint64(len(places))
+    if known and not near:
+        return _encode_hashed(values, shift, keys, places, sizes, codes, begin)
     i = begin
     while True:
-        if near and known:
+        if known:
             i = _seen(values, lowest, places, codes, i)
         if i == len(values):
             return i
@@ -120,6 +144,23 @@ def encode(values, valid, near, lowest, keys, places, sizes, codes, begin):
             places[at], keys[new], sizes[0] = new, value, new + 1
         codes[i] = places[at]
         i += 1
+
+
+@njit(cache=True, nogil=True)
+def _encode_hashed(values, shift, keys, places, sizes, codes, begin):
+    """As ``encode``, of hashed values, none of which is null."""
+    rows = np.empty(BLOCK, np.uint64)
+    for start in range(begin, len(values), BLOCK):
+        some, its = values[start : start + BLOCK], codes[start : start + BLOCK]
+        for k in range(_at_once(some, shift, keys, places, its, rows)):
+            i, new = rows[k], sizes[0]
+            at = _place(np.int64(some[i]), shift, keys, places)
+            if places[at] < 0:
+                if new == len(keys) or 2 * new >= len(places):
+                    return start + np.int64(i)
+                places[at], keys[new], sizes[0] = new, np.int64(some[i]), new + 1
+            its[i] = places[at]
+    return len(values)
 
 
 @njit(cache=True, nogil=True)

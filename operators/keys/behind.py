@@ -18,6 +18,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.progress import Progress
 from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Linear, passed
 from oop_engine.core.saved import Saved
+from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.values.columns import Integers, filled_up
 
 __all__ = ["Behind", "BehindGroups", "with_bounds"]
@@ -34,7 +35,7 @@ class Behind:
     def __init__(self) -> None:
         self.linear = self.highest = NEVER
         self.count = 0
-        self._of_groups = Progress()
+        self._of_groups = Progress(tables=IN_KERNELS)
 
     def hear(self, punctuation: Linear | GroupWise) -> None:
         """Take a bound, of columns that the tuples have."""

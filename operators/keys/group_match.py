@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.groups.group_index import GroupIndex
 from oop_engine.core.punctuation import GroupWise
+from oop_engine.operators.keys.tables import IN_KERNELS
 
 __all__ = ["matching"]
 
@@ -26,7 +27,7 @@ def matching(groups: GroupIndex, by: Sequence[str], punctuation: GroupWise) -> t
         slots = groups.find([punctuation.groups.column(name) for name in by], len(punctuation))
         known = np.flatnonzero(slots >= 0)
         return slots[known], known
-    index = GroupIndex(punctuation.groups.schema.types)
+    index = GroupIndex(punctuation.groups.schema.types, IN_KERNELS)
     index.encode(punctuation.groups.columns, len(punctuation))
     everyone = np.arange(len(groups))
     keys = dict(zip(by, groups.keys(everyone), strict=True))

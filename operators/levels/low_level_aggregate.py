@@ -137,7 +137,7 @@ class LowLevelAggregate(Operator):
         self._states = States(self._rows.parts)
         self._table = EntryTable(self._rows.parts, self.slots, self.flush, probe=self.probe)
         self._groups = GroupIndex(self._types, IN_KERNELS)
-        self._progress = Progress()
+        self._progress = Progress(tables=IN_KERNELS)
         self._below = Linear(NEVER)
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:

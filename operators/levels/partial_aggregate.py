@@ -31,6 +31,7 @@ from oop_engine.core.punctuation import GroupWise, Linear, Punctuation, Watermar
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
+from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.slicing.checks import checked
 from oop_engine.operators.slicing.partial_rows import PartialRows, partial_rows
 from oop_engine.operators.values.describe_value import describe_value
@@ -87,7 +88,7 @@ class PartialAggregate(Operator):
 
     def open(self) -> None:
         self._rows = self._rows_of(self.schemas_in[0])
-        self._progress = Progress()
+        self._progress = Progress(tables=IN_KERNELS)
         self._zeros = zeros_in(self.schemas_in[0], self.by)
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:

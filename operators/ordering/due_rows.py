@@ -27,6 +27,7 @@ from oop_engine.core.progress import Progress
 from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Linear, Punctuation, Watermark
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
+from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.ordering.time_sorted import merged_pages, sorted_page
 from oop_engine.operators.values.flush import AtOnce, Flush, Slow
 from oop_engine.system.knobs import knob
@@ -62,8 +63,8 @@ class DueRows:
         self._answers = 0
         self._tuples = 0  # since the last row that left for them
         self._linear = NEVER  # the operator's bound; that behind it waits for rows
-        self._waiting = Progress(remember_ended=True)  # bounds of groups, for their rows
-        self._progress = Progress()  # behind the rows
+        self._waiting = Progress(remember_ended=True, tables=IN_KERNELS)  # bounds of groups, for their rows
+        self._progress = Progress(tables=IN_KERNELS)  # behind the rows
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -98,7 +99,7 @@ class DueRows:
             yield from self._out(np.flatnonzero(self._born <= self._answers - self._flush.within))
         if len(self):
             yield from self._leave(len(self) if self._linear == FOREVER else 1)
-        waited, self._waiting = self._waiting.punctuation(), Progress(remember_ended=True)
+        waited, self._waiting = self._waiting.punctuation(), Progress(remember_ended=True, tables=IN_KERNELS)
         yield from self._bounds([Linear(self._linear), *waited, *bounds])
 
     def save(self) -> dict[str, Any]:
@@ -170,7 +171,7 @@ class DueRows:
 
     def _least_of(self, groups: pa.RecordBatch) -> Integers:
         """Return the time of the earliest row of each group that is here, ``FOREVER``: there is none."""
-        index = GroupIndex(groups.schema.types)
+        index = GroupIndex(groups.schema.types, IN_KERNELS)
         slots = index.encode(groups.columns, groups.num_rows)
         of = index.find([self._rows.column(name) for name in groups.schema.names], len(self))
         least = np.full(len(index), FOREVER)

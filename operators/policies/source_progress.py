@@ -23,6 +23,7 @@ from oop_engine.core.punctuation import FOREVER, Linear, Punctuation, Watermark,
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
+from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.policies.group_progress import GroupProgress
 from oop_engine.operators.policies.policies import PerGroup
 from oop_engine.operators.policies.running_bound import Policy, cut_rows, floored, length_of
@@ -59,7 +60,7 @@ class SourceProgress:
         self._groups: GroupProgress | None = None
         if isinstance(policy, PerGroup):
             self._groups = GroupProgress(policy, schema, self._every, place)
-        self._progress = Progress(1, remember_ended=True)
+        self._progress = Progress(1, remember_ended=True, tables=IN_KERNELS)
 
     @property
     def clock_every(self) -> int | None:

@@ -65,7 +65,7 @@ class Closing:
         self._output, self._by, self._progressing = output, by, schema.progressing
         self.stores = list(stores)
         self._groups = GroupIndex([schema.type_of(name) for name in by], IN_KERNELS)
-        self._progress = Progress()
+        self._progress = Progress(tables=IN_KERNELS)
         self._asked, self._newest = False, NEVER  # the largest time since somebody asked for open windows
         self.behind = BehindGroups(by, self._groups)
 

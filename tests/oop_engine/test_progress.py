@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from oop_engine import FOREVER, NEVER, GroupWise, Joint, Linear, Progress, Punctuation
 from oop_engine.core.groups import bound_table
 from oop_engine.core.snapshot import pack, unpack
+from oop_engine.operators.keys.tables import IN_KERNELS
 from tests.naive.kernel import FIRST, GROUPS, TIMES, Group, Promise
 
 INPUTS = 3
@@ -102,6 +103,19 @@ def test_bounds_are_those_of_each_group(script: Script) -> None:
         together = [min(one.bound(g) for one in ins) for g in GROUPS]
         assert clipped(progress.bounds(ALL)) == together
         assert progress.linear == min(progress.linear_of(p) for p in range(INPUTS))
+
+
+@pytest.mark.usefixtures("many")
+@given(scripts(INPUTS))
+def test_tables_in_kernels_pass_on_and_save_the_same(script: Script) -> None:
+    one, other = Progress(INPUTS), Progress(INPUTS, tables=IN_KERNELS)
+    for port, punctuation in script:
+        assert one.advance(port, punctuation) == other.advance(port, punctuation)
+        assert one.bounds(ALL).tolist() == other.bounds(ALL).tolist()
+        saved = pack("test", one.save())
+        assert saved == pack("test", other.save())
+        other = Progress(INPUTS, tables=IN_KERNELS)
+        other.load(unpack("test", saved))
 
 
 @given(scripts(2))

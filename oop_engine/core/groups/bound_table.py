@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.core.groups.group_index import GroupIndex, occurring
+from oop_engine.core.groups.group_index import IN_NUMPY, GroupIndex, KeyTables, occurring
 from oop_engine.core.groups.timers import Timers
 from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Punctuation
 from oop_engine.core.saved import Saved
@@ -33,9 +33,9 @@ _MANY_ENDINGS = knob(__name__, "_MANY_ENDINGS", 16)  # groups there may be for e
 class BoundTable:
     """Bounds of the groups of one set of attributes: rows are groups, columns inputs."""
 
-    def __init__(self, schema: pa.Schema, inputs: int) -> None:
-        self._schema = schema
-        self._index = GroupIndex(schema.types)
+    def __init__(self, schema: pa.Schema, inputs: int, tables: KeyTables = IN_NUMPY) -> None:
+        self._schema, self._tables = schema, tables
+        self._index = GroupIndex(schema.types, tables)
         self._grouped = np.full((0, inputs), NEVER)  # (capacity, inputs)
         self._out = np.full(0, NEVER)  # (capacity,)  bounds passed on
         self._over = np.zeros(0, np.bool_)  # (capacity,)  groups to forget
@@ -136,7 +136,7 @@ class BoundTable:
         keys = self._index.keys(np.arange(len(self)))
         columns = dict(zip(self._schema.names, keys, strict=True))
         for schema in {each.schema for each in self._endings}:
-            index = GroupIndex(schema.types)
+            index = GroupIndex(schema.types, self._tables)
             for groups in self._endings:
                 if groups.schema == schema:
                     index.encode(groups.columns)
@@ -217,10 +217,10 @@ class BoundTable:
         return {"keys": keys, "grouped": self._grouped[:size], "out": self._out[:size]}
 
     @classmethod
-    def loaded(cls, saved: Saved, inputs: int) -> BoundTable:
+    def loaded(cls, saved: Saved, inputs: int, tables: KeyTables = IN_NUMPY) -> BoundTable:
         """Return the table that was saved."""
         keys = saved.batch("keys")
-        table = cls(keys.schema, inputs)
+        table = cls(keys.schema, inputs, tables)
         size = len(np.unique(table._index.encode(keys.columns)))
         table._grouped = saved.integers("grouped", (size, inputs))
         table._out = saved.integers("out", (size,))

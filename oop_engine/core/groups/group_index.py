@@ -32,7 +32,7 @@ from oop_engine.core.groups.zeros import unsigned_zeros
 from oop_engine.core.saved import Saved
 from oop_engine.system.knobs import knob
 
-__all__ = ["GroupIndex", "KeyTables", "comparable", "is_text", "occurring", "plain_value"]
+__all__ = ["IN_NUMPY", "GroupIndex", "KeyTables", "comparable", "is_text", "occurring", "plain_value"]
 
 Integers = NDArray[np.int64]
 
@@ -101,7 +101,7 @@ class KeyTables(NamedTuple):
     texts: Callable[[pa.DataType], Readable] | None = None
 
 
-_IN_NUMPY = KeyTables()
+IN_NUMPY = KeyTables()
 
 
 class GroupIndex:
@@ -123,7 +123,7 @@ class GroupIndex:
         "_chunks", "_key_bytes", "_levels", "_pairs", "_parts", "_read", "_tables", "_types", "size", "whole",
     )  # fmt: skip
 
-    def __init__(self, types: Sequence[pa.DataType], tables: KeyTables = _IN_NUMPY) -> None:
+    def __init__(self, types: Sequence[pa.DataType], tables: KeyTables = IN_NUMPY) -> None:
         self._types = list(types)
         self._tables = tables
         self._levels = [_codes_of(kind, tables) for kind in self._types]  # of each column
@@ -260,13 +260,18 @@ class GroupIndex:
         codes: Integers = self._levels[0].encode(columns[0], add=add)
         for pairs, level, column in zip(self._pairs, self._levels[1:], columns[1:], strict=True):
             more = level.encode(column, add=add)
-            pair, code_of = (codes << _CODE_BITS) | more, pairs.encode if add else pairs.find
-            if pair.size and min(int(codes.min()), int(more.min())) < 0:
+            known = None
+            if more.size and min(int(codes.min()), int(more.min())) < 0:
                 known = (codes >= 0) & (more >= 0)
-                codes = np.full(pair.size, _UNKNOWN)
-                codes[known] = code_of(pair[known])
+            codes <<= _CODE_BITS  # both are new arrays
+            codes |= more
+            code_of = pairs.encode if add else pairs.find
+            if known is None:
+                codes = code_of(codes)
             else:
-                codes = code_of(pair)
+                some = code_of(codes[known])
+                codes[:] = _UNKNOWN
+                codes[known] = some
         return codes
 
 

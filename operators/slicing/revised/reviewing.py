@@ -21,6 +21,7 @@ from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Count
+from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.revised.emitted import TIMINGS, AskedTriggers, ChangePages, Waiting
 from oop_engine.operators.slicing.revised.extents import Extents, alike, exactly, within
@@ -62,7 +63,7 @@ class Reviewing(Netting):
         self._counts = [output.parts.index(part) for part in parts]
         self._make = partial(make, schema.plain(), self._asks.columns)
         super().__init__(output, schema, by, self._make())
-        self._emit, self._input = emit, Progress()
+        self._emit, self._input = emit, Progress(tables=IN_KERNELS)
         self._pages = ChangePages(emit, out, output)
         self._in_place = [one for one in self.stores if self._net is None and readable(one)]
         self._is_copied = np.array([self._net is not None or not readable(one) for one in self.stores])
