@@ -56,8 +56,8 @@ explore: $(VENV)/.dev ## all property tests with many times more examples, other
 fuzz: $(VENV)/.dev ## damaged and hostile files, many times more of them than in the tests: make fuzz TIMES=100
 	OOP_ENGINE_FUZZ=$(or $(TIMES),50) $(BIN)/python -m pytest --numprocesses $(JOBS) tests/fuzz $(ARGS)
 
-faults: $(VENV)/.dev ## faults planted in the engine, one at a time: each claim of each scenario has to fail by some; long
-	$(BIN)/python -m tests.faults $(SCENARIOS)
+faults: $(VENV)/.dev ## faults planted in the engine, one at a time, and what notices each; with all scenarios: make faults ALL=1
+	$(BIN)/python -m tests.faults $(if $(ALL),--all) $(SCENARIOS)
 
 SERVERS := mosquitto mosquitto-clients nats-server postgresql redis-server
 servers: $(VENV)/.dev ## install the servers of connectors, as far as they can be had (Debian, as root); fails never

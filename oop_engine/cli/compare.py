@@ -86,6 +86,7 @@ def compare(
       oop-engine compare links --set skew=5
     The same comparison again, on another machine or version (exit code 1: figures differ):
       oop-engine compare --again links.json
+      oop-engine compare graph.py requests.csv --again requests.json
     For a program (exit code 1: a claim fails):
       oop-engine compare nyc_flights --json | jq '.claims[] | select(.holds == false)'
     """
@@ -93,7 +94,7 @@ def compare(
 
     before = None if again is None else _report_of(again, scenario)
     if before is not None:
-        scenario, settings = before["scenario"], _fixed(before)
+        scenario, settings = scenario or before["scenario"], _fixed(before)
     if scenario is None:
         msg = "compare: give a scenario, such as links, a file with a graph, or --again REPORT.json"
         raise UsageError(msg)
@@ -133,12 +134,15 @@ def _report_of(path: Path, scenario: str | None) -> dict[str, Any]:
     except (OSError, ValueError, TypeError) as error:
         msg = f"--again {path}: cannot be read as a report of --json: {error}"
         raise UsageError(msg) from error
-    if not known or scenario is not None:
-        no_report = "is no report of `oop-engine compare --json`"
-        msg = f"--again {path}: {'names its scenario itself: leave the other out' if known else no_report}"
+    if not known:
+        msg = f"--again {path}: is no report of `oop-engine compare --json`"
         raise UsageError(msg)
-    if found["scenario"] not in names():
-        msg = f"--again {path}: {found['scenario']!r} was read from a file of yours: run that again"
+    own, name = found["scenario"] not in names(), found["scenario"]
+    if own and (scenario is None or Path(scenario).name != name):
+        msg = f"--again {path}: {name!r} is a file of yours: give it, and its traces, as in the first comparison"
+        raise UsageError(msg)
+    if not own and scenario is not None:
+        msg = f"--again {path}: names its scenario itself: leave the other out"
         raise UsageError(msg)
     return dict(found)
 
@@ -205,6 +209,7 @@ def _write_report(path: Path, comparison: Comparison) -> None:
 def _show(comparison: Comparison, report: Path | None) -> None:
     from oop_engine.lab.report.columns import EXCESS
     from oop_engine.lab.report.headline import headline
+    from oop_engine.lab.report.opponent import FAIR
     from oop_engine.lab.report.table import claim_lines, run_table
     from oop_engine.lab.report.words import late_in
 
@@ -212,6 +217,8 @@ def _show(comparison: Comparison, report: Path | None) -> None:
     console.print(run_table(comparison, console.width))
     if any(run.excess_s.size for run in comparison.runs):
         console.print(f"excess: {EXCESS}\n", style="dim", markup=False)
+    if any(run.order == "in" for run in comparison.runs):
+        console.print(f"in order: {FAIR}\n", style="dim", markup=False)
     console.print("claims", style="bold")
     for line in claim_lines(comparison.claims):
         console.print(line)

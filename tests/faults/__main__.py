@@ -1,48 +1,36 @@
-"""All claims of all scenarios against all faults: which fault makes which claim fail.
+"""Which claims of scenarios, and which tests, notice each planted fault.
 
-    python -m tests.faults [SCENARIO...]
+    python -m tests.faults [--all] [SCENARIO...]
 
-Prints for each claim the faults under which it fails, and for each fault the claims that notice it.  Ends with 1 if a
-claim does not hold without a fault, if no fault makes it fail, or if fewer than two things notice a fault: claims,
-errors of comparisons, or the test that it names, which then has to fail.  A claim on times has to fail twice in a row.
-Asked for some scenarios alone, faults that these do not notice are no matter.
+Tries each fault with the scenarios and tests that ``planted.toml`` names for it; ``--all``: with all scenarios, which
+takes an hour.  Prints a line for each try while it runs, then a table of the faults and one of the claims.  Ends with
+1 if a claim does not hold without a fault, if no fault makes it fail, or if fewer than two claims or tests notice a
+fault.  A claim on times has to fail twice in a row.  Asked for some scenarios alone, only their claims are checked.
+
+Verdicts are stored in ``out/faults.jsonl`` as they come: what was interrupted goes on from there, until a source
+changes.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
-from tests.faults.planting import FAULTS, ROOT, Fault
+from tests.faults.planting import FAULTS, ROOT
+from tests.faults.tries import Tries
 from tests.faults.verdicts import Verdicts
 
-__all__ = ["Found", "missing", "noticed", "tried"]
+__all__ = ["LEAST", "complaints", "failing", "noticed", "sound"]
 
-SECONDS = 1200  # for all scenarios with one fault
+LEAST = 2  # claims, errors of scenarios, and tests that are to notice a fault
 TURNS = 3  # a claim on times may fail on a busy machine
-LEAST = 2  # things that are to notice a fault
-FAILED = 1  # pytest: tests were run, and some failed
 Found = dict[str, Verdicts]
 """Verdicts by scenario."""
-
-
-def tried(fault: str, scenarios: Sequence[str]) -> Found:
-    """Return the verdicts of scenarios with a fault; "": without one."""
-    command = [sys.executable, "-m", "tests.faults.verdicts", fault, *scenarios]
-    try:
-        done = subprocess.run(
-            command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False,
-            env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return {name: Verdicts(name, {}, [], f"longer than {SECONDS} s") for name in scenarios}
-    found = {line[0]: Verdicts(*line) for line in map(json.loads, done.stdout.splitlines())}
-    last = done.stderr.strip().rpartition("\n")[2] or f"exit code {done.returncode}"
-    return {name: found.get(name, Verdicts(name, {}, [], last)) for name in scenarios}
+Noticed = dict[str, set[str]]
+"""The claims of each scenario that notice a fault; of a test its own name."""
 
 
 def failing(found: Verdicts) -> set[str]:
@@ -50,92 +38,82 @@ def failing(found: Verdicts) -> set[str]:
     return {claim for claim, verdict in found.claims.items() if verdict == "fails"}
 
 
-def without_fault(scenarios: Sequence[str]) -> Found:
+def sound(tries: Tries, scenarios: Sequence[str]) -> Found:
     """Return the verdicts without a fault; claims on times that fail are tried again."""
-    found = tried("", scenarios)
-    for _ in range(TURNS - 1):
-        if again := [name for name, of in found.items() if failing(of) & set(of.timed)]:
-            for name, of in tried("", again).items():
-                timed = {
-                    claim: of.claims.get(claim, verdict) for claim, verdict in found[name].claims.items()
-                }
-                held = {c: v for c, v in timed.items() if c in of.timed and v == "holds"}
-                found[name] = found[name]._replace(claims=found[name].claims | held)
+    found = tries.scenarios("", scenarios)
+    for turn in range(1, TURNS):
+        again = [name for name, of in found.items() if failing(of) & set(of.timed)]
+        for name, of in tries.scenarios("", again, turn).items():
+            held = {c: v for c, v in of.claims.items() if c in of.timed and v == "holds"}
+            found[name] = found[name]._replace(claims=found[name].claims | held)
     return found
 
 
-def noticed(fault: str, sound: Found) -> dict[str, set[str]]:
+def noticed(tries: Tries, fault: str, without: Found, scenarios: Sequence[str]) -> Noticed:
     """Return by scenario the claims that hold without a fault and fail with it, or its error."""
-    found, moved = tried(fault, list(sound)), dict[str, set[str]]()
-    for name, of in found.items():
-        gone = {of.error} if of.error else failing(of) & set(sound[name].claims)
+    moved = Noticed()
+    for name, of in tries.scenarios(fault, scenarios).items():
+        gone = {of.error} if of.error else failing(of) & set(without[name].claims)
         if timed := gone & set(of.timed):
-            gone -= timed - failing(tried(fault, [name])[name])
+            gone -= timed - failing(tries.scenarios(fault, [name], 1)[name])
         if gone:
             moved[name] = gone
     return moved
 
 
-def found_by_test(fault: Fault) -> bool:
-    """Tell whether the test that a fault names fails with it."""
-    command = [sys.executable, "-m", "tests.faults.with_fault", fault.name, fault.finds]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=SECONDS, check=False)
-    return done.returncode == FAILED
+def complaints(without: Found, moved: Mapping[str, Noticed], *, counted: bool) -> list[str]:
+    """Return what is wrong; ``counted``: faults were tried with all scenarios and tests that they name."""
+    wrong = [f"{name}: cannot be compared: {of.error}" for name, of in without.items() if of.error]
+    for name, of in without.items():
+        by = set[str]().union(*(found.get(name, set()) for found in moved.values()))
+        wrong += [f"{name}: {said} without a fault: {c}" for c, said in of.claims.items() if said != "holds"]
+        wrong += [f"{name}: no fault makes it fail: {claim}" for claim in of.claims if claim not in by]
+    if counted:
+        many = {fault: sum(map(len, of.values())) for fault, of in moved.items()}
+        wrong += [f"noticed by {count} alone: {fault}" for fault, count in many.items() if count < LEAST]
+    return wrong
 
 
-def missing(sound: Found, moved: Mapping[str, Mapping[str, set[str]]]) -> list[tuple[str, str]]:
-    """Return the claims that no fault makes fail, each with its scenario."""
-    return [
-        (name, claim)
-        for name, of in sound.items()
-        for claim in of.claims
-        if not any(claim in by.get(name, ()) for by in moved.values())
-    ]
+def _of_fault(tries: Tries, without: Found, asked: Sequence[str], fault: str, *, every: bool) -> Noticed:
+    """Return what notices a fault: claims by scenario, and of the tests that it names those that fail."""
+    named = [name for name in (without if every else FAULTS[fault].scenarios) if name in without]
+    found = noticed(tries, fault, without, named)
+    tests = [] if asked else [test for test in FAULTS[fault].tests if tries.test(fault, test)]
+    return found | {test: {test} for test in tests}
 
 
-def _table(sound: Found, moved: Mapping[str, Mapping[str, set[str]]]) -> Iterable[str]:
-    for name, of in sound.items():
-        yield f"\n{name}"
-        for claim, verdict in of.claims.items():
-            by = [fault for fault, of_fault in moved.items() if claim in of_fault.get(name, ())]
-            yield f"  {claim}"
-            yield f"    {verdict}; fails by: {'; '.join(by) or 'NO FAULT'}"
+def _by_fault(moved: Mapping[str, Noticed]) -> Iterable[str]:
+    yield "faults, and what notices them"
+    for fault, of in moved.items():
+        yield f"\n{sum(map(len, of.values())):4}  {fault}"
+        for name, claims in of.items():
+            yield f"        {name}" if claims == {name} else f"        {name}: {'; '.join(sorted(claims))}"
 
 
-def _by_fault(fault: str, of: Mapping[str, set[str]]) -> str:
-    return f"{sum(map(len, of.values())):4}  {fault}: {', '.join(of) or 'nothing'}"
+def _by_claim(without: Found, moved: Mapping[str, Noticed]) -> Iterable[str]:
+    yield "\nclaims, and the faults that make them fail"
+    for name, of in without.items():
+        yield f"\n      {name}"
+        for claim in of.claims:
+            by = [fault for fault, found in moved.items() if claim in found.get(name, ())]
+            yield f"{len(by):4}  {claim}: {'; '.join(by) or 'NO FAULT'}"
 
 
-def _noticed(name: str, sound: Found, *, tests: bool) -> dict[str, set[str]]:
-    """Return what notices a fault: claims by scenario, and the test that it names."""
-    found, fault = noticed(name, sound), FAULTS[name]
-    return found | ({fault.finds: {fault.finds}} if tests and fault.finds and found_by_test(fault) else {})
-
-
-def main(asked: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Try all faults, print the tables, return the exit code."""
     from tests.scenarios.small import SMALL
 
-    sound = without_fault(list(asked or SMALL))
+    every, asked = "--all" in arguments, [name for name in arguments if name != "--all"]
+    tries = Tries(ROOT / "out" / "faults.jsonl")
+    without = sound(tries, asked or list(SMALL))
     with ThreadPoolExecutor(max(1, (os.cpu_count() or 2) // 2)) as pool:
-        tries = pool.map(lambda fault: _noticed(fault, sound, tests=not asked), FAULTS)
-        moved = {}
-        for name, of in zip(FAULTS, tries, strict=True):
-            moved[name] = of
-            print(_by_fault(name, of), flush=True)
-    print(*_table(sound, moved), sep="\n")
-    wrong = [
-        f"{name}: {verdict} without a fault: {claim}"
-        for name, of in sound.items()
-        for claim, verdict in of.claims.items()
-        if verdict != "holds"
-    ]
-    wrong += [f"{name}: cannot be compared: {of.error}" for name, of in sound.items() if of.error]
-    wrong += [f"{name}: no fault makes it fail: {claim}" for name, claim in missing(sound, moved)]
-    if not asked:
-        few = {fault: sum(map(len, of.values())) for fault, of in moved.items()}
-        wrong += [f"noticed by {many} alone: {fault}" for fault, many in few.items() if many < LEAST]
-    print("", *(wrong or ["every claim fails by some fault, and every fault is noticed"]), sep="\n")
+        of_fault = partial(_of_fault, tries, without, asked, every=every)
+        moved = dict(zip(FAULTS, pool.map(of_fault, FAULTS), strict=True))
+    wrong = complaints(without, moved, counted=not asked)
+    print("", *_by_fault(moved), *_by_claim(without, moved), "", sep="\n")
+    print(
+        *(wrong or ["every claim fails by some fault, and two things or more notice every fault"]), sep="\n"
+    )
     return int(bool(wrong))
 
 

@@ -41,15 +41,18 @@ class Edit:
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault by its name: what it changes.  ``finds``: a test that fails as well, of those that are no scenario."""
+    """A fault by its name: what it changes, and the scenarios and tests that are to notice it."""
 
     name: str
     edits: tuple[Edit, ...]
-    finds: str = ""
+    scenarios: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
 
 
-def _fault(name: str, edit: list[dict[str, str]], finds: str = "") -> Fault:
-    return Fault(name, tuple(Edit(**one) for one in edit), finds)
+def _fault(
+    name: str, edit: list[dict[str, str]], scenarios: Sequence[str] = (), tests: Sequence[str] = ()
+) -> Fault:
+    return Fault(name, tuple(Edit(**one) for one in edit), tuple(scenarios), tuple(tests))
 
 
 FAULTS = {

@@ -153,6 +153,16 @@ def test_a_comparison_is_repeated_from_its_report(tmp_path: Path) -> None:
     assert "1 figures differ" not in again.stderr
 
 
+def test_a_comparison_of_a_graph_of_ones_own_is_repeated_with_its_graph_and_trace(folder: Path) -> None:
+    given = ("log.csv", "--time", "ts", "--sink", "counts")
+    (folder / "report.json").write_text(call(folder, *given, "--json").stdout)
+    again = call(folder, *given, "--again", "report.json")
+    assert (again.exit_code, "all figures are as they were" in again.stderr) == (0, True)
+    alone = CliRunner().invoke(app, ["compare", "--again", "report.json"])
+    assert alone.exit_code == 2
+    assert "'graph.py' is a file of yours: give it, and its traces" in " ".join(alone.stderr.split())
+
+
 @pytest.mark.parametrize(
     ("text", "arguments", "message"),
     [

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import html
 import json
+import math
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter
-from dataclasses import replace
+from dataclasses import fields, replace
 from html.parser import HTMLParser
 from importlib.resources import files
 from io import StringIO
@@ -26,10 +28,11 @@ from oop_engine.lab.report.columns import columns, shown_runs
 from oop_engine.lab.report.drawing import draw, punctuated
 from oop_engine.lab.report.headline import headline
 from oop_engine.lab.report.layout import layered
+from oop_engine.lab.report.opponent import FAIR, buffers
 from oop_engine.lab.report.page import UPLOT, page
 from oop_engine.lab.report.table import claim_lines, result_table, run_table
 from oop_engine.lab.report.words import plain
-from oop_engine.lab.scenario import Claim, Parameter, Sweep, Variant, load
+from oop_engine.lab.scenario import Claim, Parameter, Sweep, Variant, find, load
 from tests.oop_engine.toy_scenario import PACKETS, SCENARIO, Promise
 
 LONG = "an_operator_whose_name_is_longer_than_any_box_could_ever_be_wide"
@@ -129,6 +132,35 @@ def test_the_page_says_what_the_runs_say(toy: Comparison, text: str) -> None:
     assert "all 2 claims hold" in text
     for run in toy.runs:
         assert all(column.show(run) in text for column in columns(toy))
+
+
+def test_terminal_page_and_json_have_the_same_numbers(toy: Comparison, text: str) -> None:
+    printed = StringIO()
+    Console(file=printed, width=1000).print(run_table(toy, 1000))
+    rows = [line.split() for line in printed.getvalue().splitlines()]
+    on_page = [
+        "".join(html.unescape(re.sub("<.*?>", "", row)).split())
+        for row in re.findall(r"<tr[^>]*>(.*?)</tr>", text, re.DOTALL)
+    ]
+    for run, told in zip(toy.runs, json.loads(json.dumps(plain(toy.to_dict())))["runs"], strict=True):
+        names = {each.name for each in fields(run)} - {"parameters"}
+        of_json: dict[str, Any] = {
+            name: math.nan if told[name] is None else told[name] for name in names & told.keys()
+        }
+        shown = [column.show(run) for column in columns(toy)]
+        assert [column.show(replace(run, **of_json)) for column in columns(toy)] == shown
+        assert " ".join(shown).split() in rows
+        assert "".join("".join(shown).split()) in on_page
+
+
+def test_the_page_tells_how_the_opponent_was_made() -> None:
+    compared = compare(find("union_count"), {"groups": "3", "minutes": "2", "skew": "0"})
+    whole = page(compared)
+    assert html.escape(FAIR) in whole
+    [ordered, free] = compared.plans
+    assert buffers(free) == ""
+    assert buffers(ordered) in html.unescape(whole)
+    assert buffers(ordered).startswith("Buffers: ")
 
 
 def test_the_same_runs_give_the_same_page(toy: Comparison, text: str) -> None:

@@ -23,6 +23,7 @@ from oop_engine.lab.report.columns import EXCESS, Figure, columns, order_word, s
 from oop_engine.lab.report.curves import delay_curves, state_curves, sweep_figures
 from oop_engine.lab.report.drawing import draw
 from oop_engine.lab.report.headline import best, headline, headline_runs
+from oop_engine.lab.report.opponent import FAIR, buffers
 from oop_engine.lab.report.play import Play, played
 from oop_engine.lab.report.words import count, label, plain, size, text
 from oop_engine.lab.scenario import Claim
@@ -207,11 +208,11 @@ def _plans(comparison: Comparison) -> str:
     for variant in comparison.plans:
         order = "in order" if variant.order == "in" else "out of order"
         head = f'<span class="chip {variant.order}"></span>{order}: {escape(variant.name)}'
-        figures.append(
-            f'<div class="panel of-{variant.order}"><h3>{head}</h3>{_inline(draw([variant], heading=False))}</div>'
-        )
+        about = f"<p>{escape(held)}</p>" if (held := buffers(variant)) else ""
+        drawing = _inline(draw([variant], heading=False))
+        figures.append(f'<div class="panel of-{variant.order}"><h3>{head}</h3>{about}{drawing}</div>')
     caption = (
-        "Data flow from the sources at the top to the sink. A diamond marks an edge with punctuation; "
+        f"{FAIR} Data flow from the sources at the top to the sink. A diamond marks an edge with punctuation; "
         "point at a box or an edge for its full text or its schema."
     )
     body = f'<div class="plans">{"".join(figures)}</div><figcaption>{caption}</figcaption>'
