@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
+from base64 import b64encode
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from struct import Struct
@@ -18,7 +19,7 @@ from struct import Struct
 __all__ = ["Decoder", "OtherTransactionError"]
 
 _LOG = logging.getLogger("oop_engine")
-_NUMBERS, _BOOL = {20, 21, 23, 26, 700, 701}, 16
+_NUMBERS, _BOOL, _BYTEA = {20, 21, 23, 26, 700, 701}, 16, 17
 _LETTERS = {"I": b"c", "U": b"u", "D": b"d"}
 _UNAVAILABLE = b'"__debezium_unavailable_value"'
 _OPERATIONS = {"I": "insert", "U": "update", "D": "delete"}
@@ -151,12 +152,12 @@ class Decoder:
         part, at = chr(data[5]), 6
         before: Cells = {}
         if part in "KO":
-            before, at = _cells(relation, data, at)
+            before, at = _cells(relation, data, at, envelopes=self.envelopes)
             if part == "K":  # the other columns are sent as null, whatever they are
                 before = {n: cell for n, cell in before.items() if relation.columns[n].in_key}
         cells = before
         if kind != "D":
-            cells, _ = _cells(relation, data, at if part == "N" else at + 1)
+            cells, _ = _cells(relation, data, at if part == "N" else at + 1, envelopes=self.envelopes)
         if self.envelopes:
             self._add_envelope(
                 relation, kind, before if part == "O" else None, None if kind == "D" else cells
@@ -219,7 +220,7 @@ class Decoder:
             self.refused(reason, b"{" + relation.ending("truncate"))
 
 
-def _cells(relation: Relation, data: bytes, at: int) -> tuple[Cells, int]:
+def _cells(relation: Relation, data: bytes, at: int, *, envelopes: bool) -> tuple[Cells, int]:
     """Return the values of a row that begins at a byte, and where it ends."""
     cells: Cells = {}
     (count,) = _COUNT.unpack_from(data, at)
@@ -230,17 +231,24 @@ def _cells(relation: Relation, data: bytes, at: int) -> tuple[Cells, int]:
         if how == _TEXT:
             (size,) = _SIZE.unpack_from(data, at)
             at += 4 + size
-            cells[number] = _value(data[at - size : at], relation.columns[number].kind)
+            cells[number] = _value(data[at - size : at], relation.columns[number].kind, envelopes=envelopes)
         else:
             cells[number] = None if how == _UNCHANGED else b"null"
     return cells, at
 
 
-def _value(text: bytes, kind: int) -> bytes:
+def _value(text: bytes, kind: int, *, envelopes: bool) -> bytes:
     """Return a value as JSON has it; those of other types stay texts."""
     if kind in _NUMBERS:
         return text
+    if envelopes and kind == _BYTEA:
+        return _in_base64(text)
     return _BOOLS[text] if kind == _BOOL else quoted(text)
+
+
+def _in_base64(text: bytes) -> bytes:
+    """Return bytes, which the server writes in hexadecimal, as envelopes have them."""
+    return b'"%b"' % b64encode(bytes.fromhex(text[2:].decode()))
 
 
 def quoted(text: bytes) -> bytes:

@@ -39,7 +39,8 @@ _WAY_OUT = "give the address of a server that runs with wal_level=logical"
 _OPERATIONS = {"jsonl": ("insert", "update"), "debezium": ("insert", "update", "delete")}
 _FORMS = (
     b"select set_config('datestyle', 'ISO, YMD', false), set_config('intervalstyle', 'postgres', false), "
-    b"set_config('extra_float_digits', '3', false), set_config('timezone', 'UTC', false)"
+    b"set_config('extra_float_digits', '3', false), set_config('timezone', 'UTC', false), "
+    b"set_config('bytea_output', 'hex', false)"
 )
 """Values in one form, whatever the database and the role have: floats in full, moments of a zone in UTC."""
 

@@ -8,6 +8,7 @@ import math
 import socketserver
 import struct
 from contextlib import aclosing, suppress
+from decimal import Decimal
 from pathlib import Path
 from threading import Thread
 from typing import Any, TypeVar
@@ -464,3 +465,51 @@ def test_changes_come_as_a_revision_stream(dsn: str) -> None:
     assert [row["doc"] for row in rows] == [long] * 4 + [None]
     assert told == ["update of table loose has no row before it: let the server send whole rows: ALTER TABLE ... "
                     "REPLICA IDENTITY FULL"]  # fmt: skip
+
+
+def test_values_that_a_sink_writes_are_read_again(dsn: str) -> None:
+    """Each kind of value through a table, its changes and their two formats."""
+    kinds = {
+        "ts": ("int8", pa.int64(), [1, 2]), "n": ("int8", pa.int64(), [2**63 - 1, -(2**63)]),
+        "u": ("numeric(20)", pa.uint64(), [2**64 - 1, 0]), "f": ("float8", pa.float64(), [0.1, float("-inf")]),
+        "r": ("float4", pa.float32(), [0.5, 2.0**-100]), "b": ("bool", pa.bool_(), [True, False]),
+        "t": ("text", pa.string(), ["a'b\\n\U0001f600", ""]),
+        "d": ("numeric(38,10)", pa.decimal128(38, 10),
+              [Decimal("1234567890123456789012345678.0123456789"), Decimal("-0.5")]),
+        "z": ("timestamptz", pa.timestamp("us", "UTC"), [-1, 1_700_000_000_123_456]),
+        "l": ("timestamp", pa.timestamp("us"), [-1, 1_700_000_000_123_456]), "day": ("date", pa.date32(), [-1, 19_000]),
+        "c": ("time", pa.time64("us"), [0, 86_399_999_999]), "x": ("bytea", pa.binary(), [b"\x00\xff", b""]),
+    }  # fmt: skip
+    columns = ", ".join(f"{name} {of}" for name, (of, _, _) in kinds.items())
+    do(
+        dsn,
+        f"create table typed ({columns})",
+        "alter table typed replica identity full",
+        "create publication typed for table typed",
+    )
+    schema = Schema({name: kind for name, (_, kind, _) in kinds.items()}, "ts", "s")
+    page = Page.of(schema, {name: pa.array(values, kind) for name, (_, kind, values) in kinds.items()})
+    source = PostgresChanges(dsn, "typed", "typed", format="debezium")
+    plain = PostgresChanges(dsn, "typed", "typed_plain")
+
+    async def write() -> None:
+        await source.latest()
+        await plain.latest()
+        sink = PostgresTable(dsn, "typed")
+        await sink.open(schema, "run", [])
+        await sink.write(1, page)
+        await sink.commit(await sink.prepare(1))
+        await sink.close()
+
+    run_async(write())
+    for each, format, names in (
+        (source, "debezium", [*kinds]),
+        (plain, "jsonl", [n for n in kinds if n != "x"]),
+    ):
+        pieces, _ = run_async(changes(each, None, 1))
+        made = MESSAGE_FORMATS[format](schema.select(names), "source 'in'", pytest.fail)
+        payloads = [json.dumps(row, allow_nan=True).encode() for piece in pieces for row in piece]
+        found = [m.batch for m in made.messages(payloads) if isinstance(m, Page)]
+        assert pa.Table.from_batches(found).equals(pa.Table.from_batches([page.batch]).select(names))
+    drop(dsn, "typed")
+    drop(dsn, "typed_plain")
