@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
 
@@ -51,7 +52,11 @@ from oop_engine.traces.format_registry import FORMATS
 
 __all__ = ["SINKS", "SOURCES", "register_sink", "register_source", "sink_of", "source_of"]
 
-_WITH_REGISTRY: dict[str, Callable[..., DeclaredFormat]] = {"avro": Avro, "protobuf": Protobuf}
+_WITH_REGISTRY: dict[str, Callable[..., DeclaredFormat]] = {
+    "avro": Avro,
+    "protobuf": Protobuf,
+    "debezium-avro": partial(Avro, debezium=True),
+}
 _LOGIN = "SCHEMA_REGISTRY_BASIC_AUTH_USER_INFO"
 """The variable of the environment that has name and password of a schema registry, with a colon in between."""
 

@@ -119,7 +119,7 @@ class DebeziumMessages(MessageFormat):
         """Yield the rows of envelopes."""
         rows, reasons, lines = list[Changed | None](), list[str | None](), list[bytes]()
         ends = list[int]()
-        for payload in _payloads(data):
+        for payload in self._split(data):
             found, reason = self._changes(payload)
             rows += found
             if reason is not None:
@@ -129,6 +129,9 @@ class DebeziumMessages(MessageFormat):
             ends.append(len(rows))
         if rows:
             yield from self._pages([self._batch(rows, reasons, lines, ends)])
+
+    def _split(self, data: Any) -> list[bytes]:
+        return _payloads(data)
 
     def _changes(self, payload: bytes) -> tuple[list[Changed], str | None]:
         if not payload.strip() or payload.strip() == b"null":  # a tombstone

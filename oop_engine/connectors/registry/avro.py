@@ -15,6 +15,7 @@ from oop_engine.connectors.library import library
 from oop_engine.connectors.message_format import MessageFormat
 from oop_engine.connectors.payload import Metadata
 from oop_engine.connectors.registry.avro_types import arrow_type, avro_record, without_times
+from oop_engine.connectors.registry.debezium_avro import DebeziumAvro
 from oop_engine.connectors.registry.declared_format import DeclaredFormat, PayloadsOf
 from oop_engine.connectors.registry.plain_cells import plain_cells
 from oop_engine.connectors.registry.registry_messages import RegistryMessages, Rows
@@ -41,21 +42,30 @@ class Avro(DeclaredFormat):
     A source reads each message by the schema that it names, and takes the columns of its own schema by name: a column
     that the message has not is null, others are left out and counted; numbers, texts and moments go by the rules of all
     formats.  A sink registers the schema of its rows under ``subject`` (the topic and ``-value``).  ``registry`` may
-    also be a client of confluent-kafka; ``options`` are those of its ``SchemaRegistryClient``.
+    also be a client of confluent-kafka; ``options`` are those of its ``SchemaRegistryClient``.  ``debezium``: messages
+    are envelopes of Debezium.
     """
 
     name = "avro"
 
     def __init__(
-        self, registry: Any, *, subject: str | None = None, options: dict[str, Any] | None = None
+        self,
+        registry: Any,
+        *,
+        subject: str | None = None,
+        options: dict[str, Any] | None = None,
+        debezium: bool = False,
     ) -> None:
         self._registry, self._subject, self._options = registry, subject, options
+        self._debezium = debezium
 
     def reader(
         self, schema: Schema, place: str, unreadable: Callable[..., None], metadata: Metadata
     ) -> MessageFormat:
         """Return the format of a source."""
         library("fastavro", "avro", place)
+        if self._debezium:
+            return DebeziumAvro(schema, place, unreadable, self._schemas(place), metadata)
         return _AvroMessages(schema, place, unreadable, self._schemas(place), metadata)
 
     async def writer(self, fields: pa.Schema, topic: str, place: str) -> PayloadsOf:

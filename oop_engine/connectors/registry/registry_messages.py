@@ -40,12 +40,7 @@ class RegistryMessages(MessageFormat):
 
     async def ready(self, data: Any, *, once: bool = False) -> None:
         """Fetch the schemas that some data need; ``once``: do not wait for a registry that is away."""
-        payloads = [data] if isinstance(data, bytes) else data
-        if not once:
-            await self._schemas.fetch(payloads)
-            return
-        for number in self._schemas.unknown(payloads):
-            await self._schemas.fetch_one(number)
+        await self._schemas.fetch([data] if isinstance(data, bytes) else data, once=once)
 
     def is_row(self, payload: bytes) -> bool:
         """Return True."""

@@ -46,10 +46,10 @@ class Schemas:
         """Return a schema that was fetched; None: the registry has none of this id."""
         return self._known.get(number)
 
-    async def fetch(self, payloads: list[bytes]) -> None:
+    async def fetch(self, payloads: list[bytes], *, once: bool = False) -> None:
         """Fetch the schemas of messages that are not known yet; wait for the registry while it is away.
 
-        Raises ``UnreachableError`` if it was never there, ``SetupError`` if it refuses.
+        Raises ``UnreachableError`` if it was never there, or ``once`` is set, ``SetupError`` if it refuses.
         """
         for number in self.unknown(payloads):
             while True:
@@ -58,7 +58,7 @@ class Schemas:
                     break
                 except UnreachableError as error:
                     self._link.gone(error.__cause__ or error)
-                    if not self._link.away:
+                    if once or not self._link.away:
                         raise
                 await self._link.pause()
 

@@ -381,3 +381,28 @@ def test_a_column_that_the_format_cannot_have_is_told_when_a_sink_opens(of: Any,
     for fields in ({"a b": pa.int64()}, {"length": pa.duration("s")}):
         with pytest.raises(GraphError, match="column"):
             asyncio.run(of(registry).writer(pa.schema(fields), "topic", "sink"))
+
+
+def test_envelopes_of_debezium_in_avro(registry: Any, tmp_path: Path) -> None:
+    row = {"type": "record", "name": "Value", "namespace": "shop", "fields": [
+        TS, field("at", {"type": "long", "connect.name": "io.debezium.time.MicroTimestamp"}),
+        field("sum", ["null", logical("bytes", "decimal", precision=10, scale=2)])]}  # fmt: skip
+    fields = [field("before", ["null", row]), field("after", ["null", "shop.Value"]), field("op", "string")]
+    old, new = {"ts": 1, "at": 1_500_000, "sum": Decimal("1.25")}, {"ts": 2, "at": 0, "sum": None}
+    sent = avro(registry, fields, {"before": None, "after": old, "op": "c"}, {"before": old, "after": new, "op": "u"},
+                {"before": None, "after": None, "op": "d"})  # fmt: skip
+    kinds = {"ts": pa.int64(), "at": pa.timestamp("ms"), "sum": pa.decimal128(12, 3), "change": pa.int8()}
+    told: list[str] = []
+    schema = Schema(kinds, "ts", "s", "change")
+    made = Avro(registry, debezium=True).reader(
+        schema, "in", lambda reason, record, rows: told.append(reason), {}
+    )
+    payloads = [*sent, b"no", sent[0][:7]]
+    asyncio.run(made.ready(payloads))
+    found = [each for m in made.messages(payloads) if isinstance(m, Page) for each in m.to_pylist()]
+    assert [(each["ts"], each["change"], each["sum"]) for each in found] == [
+        (1, 1, Decimal("1.250")), (1, -1, Decimal("1.250")), (2, 1, None)
+    ]  # fmt: skip
+    assert found[0]["at"] == datetime(1970, 1, 1, 0, 0, 1, 500_000)
+    assert len(told) == 3
+    assert "delete of table None has no row before it" in told[0]
