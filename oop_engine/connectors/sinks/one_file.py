@@ -96,11 +96,23 @@ class OneFile(LiveSink):
             await on_thread(self._append, at, lines.encode())
 
     def _append(self, at: int, data: bytes) -> None:
+        self._check_there(at)
         left = memoryview(data)
         self._file.seek(at)
         while left:
             left = left[self._file.write(left) :]
         os.fsync(self._file.fileno())
+
+    def _check_there(self, at: int) -> None:
+        """Raise ``SetupError`` if the file has another name by now, or is shorter: readers would miss results."""
+        known = os.fstat(self._file.fileno())
+        there = os.stat(self.path) if self.path.exists() else None
+        if there is None or (there.st_dev, there.st_ino) != (known.st_dev, known.st_ino):
+            msg = f"{self._place}: was removed, renamed or replaced: put it back, and restart the service"
+            raise SetupError(msg)
+        if known.st_size < at:
+            msg = f"{self._place}: was cut to {known.st_size:,} bytes, and a checkpoint has {at:,}: restore the file"
+            raise SetupError(msg)
 
     async def close(self) -> None:
         """Let go of the file."""

@@ -98,3 +98,30 @@ def test_what_does_not_fit_is_told_with_the_file(tmp_path: Path) -> None:
 
     with pytest.raises(SetupError, match="another service writes to it"):
         run_async(two())
+
+
+@pytest.mark.parametrize("event", ["removed", "renamed", "replaced", "cut"])
+def test_a_file_that_others_take_away_while_a_service_writes_is_told(event: str, tmp_path: Path) -> None:
+    """No result goes to a file that no reader finds, nor behind a hole."""
+    path = tmp_path / "out.jsonl"
+
+    async def main() -> None:
+        sink = await opened(path)
+        await sink.commit(await epoch(sink, 1))
+        if event == "cut":
+            path.write_bytes(b"")
+        else:
+            path.rename(tmp_path / "old")
+            if event == "replaced":
+                path.write_bytes((tmp_path / "old").read_bytes())
+        second = await epoch(sink, 2)
+        words = (
+            "was cut to 0 bytes, and a checkpoint has"
+            if event == "cut"
+            else "was removed, renamed or replaced: put it"
+        )
+        with pytest.raises(SetupError, match=words):
+            await sink.commit(second)
+        await sink.close()
+
+    run_async(main())
