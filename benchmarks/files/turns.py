@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -116,7 +117,12 @@ def _answering(contender: str, question: str, out: str, turns: int, paths: dict[
 def _run(command: list[str]) -> tuple[str, float, float, float]:
     """Run a command to its end; return what it printed, wall and CPU seconds, and its peak of memory in MiB."""
     launched = [sys.executable, "-S", "-E", str(Path(__file__).with_name("launched.py")), *command]
-    ended = subprocess.run(launched, capture_output=True, text=True, cwd=ROOT, check=True)
+    # As a user has it: modules that were compiled once are not compiled again with each start.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment["PYTHONPYCACHEPREFIX"] = str(
+        Path(tempfile.gettempdir()) / f"oop-files-bytecode-{os.getuid()}"
+    )
+    ended = subprocess.run(launched, capture_output=True, text=True, cwd=ROOT, env=environment, check=True)
     complaints, _, told = ended.stderr.rstrip().rpartition("\n")
     wall, cpu, peak, code = json.loads(told)
     if code:

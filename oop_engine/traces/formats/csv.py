@@ -15,21 +15,20 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 
 from oop_engine.core.errors import TraceError
-from oop_engine.core.values.arrays import converted
 from oop_engine.system.knobs import knob
 from oop_engine.traces.compressed import opened, share_read
 from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.format import Marks, Record, readable
+from oop_engine.traces.formats.alike.block import Seen
+from oop_engine.traces.formats.alike.csv import csv_alike
 from oop_engine.traces.formats.csv_cells import canonical
 from oop_engine.traces.formats.csv_rows import LONGEST, CsvRows
 from oop_engine.traces.formats.csv_sniffed import sniffed_cells, sniffed_delimiter, sniffed_encoding
-from oop_engine.traces.formats.guessing import guess, guess_time, merged_by, spoiler_of
+from oop_engine.traces.formats.guessing import as_texts_are, guess, guess_time, spoiler_of
 
 __all__ = ["CsvReader"]
 
@@ -58,7 +57,7 @@ class CsvReader:
         csv: CsvFormat | None = None,
         wanted: Collection[str] = (),
     ) -> None:
-        self._path = path
+        self._path, self._times = path, times
         self.share: float | None = None
         self.marks = Marks()
         self.notes: list[str] = []
@@ -89,12 +88,15 @@ class CsvReader:
         return self._read(columns, [f.name for f in columns if f.name not in declared])
 
     def _read(self, columns: pa.Schema, guesses: Collection[str]) -> Iterator[Record]:
-        for batch in self._blocks(columns.names):
+        for batch in self._blocks(columns.names, columns):
+            if batch.schema.types == columns.types:
+                yield batch
+                continue
             cells = {name: batch.column(name) for name in batch.schema.names}
             for field in columns:
                 cells[field.name] = canonical(cells[field.name], field.type, self.csv)
                 if field.name in guesses and pa.types.is_integer(field.type):
-                    cells[field.name] = _as_texts_are(field.name, cells[field.name])
+                    cells[field.name] = as_texts_are(field.name, cells[field.name])
             yield pa.RecordBatch.from_pydict(cells)
 
     def _guess(self, name: str, head: pa.RecordBatch, is_time: bool) -> pa.DataType:
@@ -156,7 +158,10 @@ class CsvReader:
                 0, 'csv: has texts that are no UTF-8: declare them, such as --csv "encoding=latin-1"'
             )
 
-    def _blocks(self, names: list[str]) -> Iterator[pa.RecordBatch]:
+    def _blocks(self, names: list[str], typed: pa.Schema | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield cells as bytes, or, of a block whose rows are all good, in the types of the columns ``typed``."""
+        required = {*self._times, *(field.name for field in typed or () if not field.nullable)}
+        seen = Seen()
         with readable(self._path):
             rows = CsvRows(self.csv, self._names, spans=True, line=self._first_line)
             skipped, data, at_long_row = self._starts_at, b"", False
@@ -173,6 +178,12 @@ class CsvReader:
                     yield _too_long(rows, data, names)
                     at_long_row, data = True, b""
                     continue
+                if cut and typed is not None and seen.enough(lines := data[:cut]):
+                    good = csv_alike(lines, self._names, typed, required, self.csv)
+                    if good is not None:
+                        rows.line += good.num_rows
+                        data, cut = data[cut:], 0
+                        yield good
                 if cut:
                     batch, used = rows.read(data[:cut], names, last=last)
                     data = data[used:]
@@ -193,38 +204,6 @@ class CsvReader:
                     yield block if block.endswith(b"\n") else block + file.readline(_BLOCK)
             if decoder is not None:
                 yield decoder.decode(b"", True).encode()
-
-
-def _as_texts_are(name: str, cells: pa.Array) -> pa.Array:
-    """Return cells of whole numbers, those like ``007`` with a word why they are refused: the type is a guess."""
-    if not _may_have_zeros(cells):
-        return cells
-    texts = converted(cells, pa.string())[0]
-    values = converted(texts, pa.int64())[0]
-    if not pc.any(bad := pc.and_(merged_by(texts, pa.int64()).fill_null(False), values.is_valid())).as_py():
-        return cells
-    reason = pc.binary_join_element_wise(texts, f" (a guess; types={{'{name}': ...}} decides)", "")
-    return pc.if_else(bad, reason.cast(cells.type), cells)
-
-
-def _may_have_zeros(cells: pa.Array) -> bool:
-    """Tell whether a cell may have another sign than digits and a minus, or begin with a zero and go on."""
-    _, ends, data = cells.buffers()
-    offsets = np.frombuffer(ends, np.int32)[cells.offset : cells.offset + len(cells) + 1]
-    if not len(cells) or offsets[0] == offsets[-1]:
-        return False
-    region = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
-    low = region.min()
-    if region.max() > 57 or low < 45 or (low < 48 and ((region == 46) | (region == 47)).any()):
-        return True
-    starts = offsets[:-1] - offsets[0]
-    first = region.take(starts, mode="clip")
-    few = np.flatnonzero(first <= 48)  # cells with a zero or a minus in front
-    if not len(few):
-        return False
-    begins = starts[few] + (first[few] == 45)
-    zeros = (region.take(begins, mode="clip") == 48) & (np.diff(offsets)[few] > 1)
-    return bool(zeros.any())
 
 
 def _too_long(rows: CsvRows, data: bytes, names: list[str]) -> pa.RecordBatch:

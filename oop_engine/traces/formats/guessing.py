@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from oop_engine.core.groups.in_python import values_of
 from oop_engine.core.values.arrays import converted
 
-__all__ = ["Spoiler", "guess", "guess_time", "guess_words", "merged_by", "spoiler_of"]
+__all__ = ["Spoiler", "as_texts_are", "guess", "guess_time", "guess_words", "merged_by", "spoiler_of"]
 
 _PLAIN = [pa.timestamp("us"), pa.timestamp("ns")]
 _ZONED = [pa.timestamp("us", "UTC"), pa.timestamp("ns", "UTC")]
@@ -154,3 +155,35 @@ def _reads(known: pa.Array, kind: pa.DataType, prepared: Prepared | None, *, exa
         beyond = pc.and_(pc.is_inf(values), pc.invert(pc.match_substring_regex(known, "(?i)inf")))
         return not (pc.any(beyond).as_py() or pc.all(pc.match_substring_regex(known, _WHOLE)).as_py())
     return True
+
+
+def as_texts_are(name: str, cells: pa.Array) -> pa.Array:
+    """Return cells of whole numbers, those like ``007`` with a word why they are refused: the type is a guess."""
+    if not _may_have_zeros(cells):
+        return cells
+    texts = converted(cells, pa.string())[0]
+    values = converted(texts, pa.int64())[0]
+    if not pc.any(bad := pc.and_(merged_by(texts, pa.int64()).fill_null(False), values.is_valid())).as_py():
+        return cells
+    reason = pc.binary_join_element_wise(texts, f" (a guess; types={{'{name}': ...}} decides)", "")
+    return pc.if_else(bad, reason.cast(cells.type), cells)
+
+
+def _may_have_zeros(cells: pa.Array) -> bool:
+    """Tell whether a cell may have another sign than digits and a minus, or begin with a zero and go on."""
+    _, ends, data = cells.buffers()
+    offsets = np.frombuffer(ends, np.int32)[cells.offset : cells.offset + len(cells) + 1]
+    if not len(cells) or offsets[0] == offsets[-1]:
+        return False
+    region = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
+    low = region.min()
+    if region.max() > 57 or low < 45 or (low < 48 and ((region == 46) | (region == 47)).any()):
+        return True
+    starts = offsets[:-1] - offsets[0]
+    first = region.take(starts, mode="clip")
+    few = np.flatnonzero(first <= 48)  # cells with a zero or a minus in front
+    if not len(few):
+        return False
+    begins = starts[few] + (first[few] == 45)
+    zeros = (region.take(begins, mode="clip") == 48) & (np.diff(offsets)[few] > 1)
+    return bool(zeros.any())

@@ -24,6 +24,7 @@ from oop_engine.core.values.rfc3339 import moment_texts
 from oop_engine.system.knobs import knob
 from oop_engine.traces.compressed import opened, share_read
 from oop_engine.traces.format import LINE, REFUSED, Marks, Record, readable, require_textual
+from oop_engine.traces.formats.alike.block import Seen
 from oop_engine.traces.formats.encodings import refuse_wide
 from oop_engine.traces.formats.json_names import named
 from oop_engine.traces.formats.json_rows import OtherKey, guessed, object_of, rows_of
@@ -68,6 +69,7 @@ class JsonReader:
 
     def read(self, columns: pa.Schema, page_rows: int) -> Iterator[Record]:
         """Yield the rows of each block and the punctuation between them; values that do not fit their type as text."""
+        seen = Seen()
         with readable(self._path):
             for block in self._blocks(columns.names):
                 if isinstance(block, pa.RecordBatch):
@@ -77,7 +79,7 @@ class JsonReader:
                     if no_row:
                         yield punctuation_of_json(lines, columns)
                     else:
-                        yield from rows_of(lines, columns, self.other)
+                        yield from rows_of(lines, columns, self.other, alike=seen.enough(lines))
 
     def _head(self) -> bytes:
         return next((block for block in self._blocks() if isinstance(block, bytes) and block), b"")

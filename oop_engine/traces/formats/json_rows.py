@@ -22,6 +22,7 @@ from oop_engine.core.values.declared_values import MisfitError, nested_column
 from oop_engine.core.values.kinds import is_number, is_text
 from oop_engine.system.knobs import knob
 from oop_engine.traces.format import LINE, REFUSED, is_textual
+from oop_engine.traces.formats.alike.json_lines import json_alike
 from oop_engine.traces.formats.guessing import Spoiler, guess, guess_time, guess_words
 from oop_engine.traces.formats.json_keys import keys_of
 from oop_engine.traces.formats.repeated_keys import of_pairs, twice
@@ -127,14 +128,21 @@ def _spoiler(values: list[Any]) -> Spoiler | None:
     return None if kind == pa.string() else Spoiler(kind, words[0] + 1, values[words[0]][:60])
 
 
-def rows_of(lines: bytes, columns: pa.Schema, other: OtherKey | None = None) -> Iterator[pa.RecordBatch]:
+def rows_of(
+    lines: bytes, columns: pa.Schema, other: OtherKey | None = None, *, alike: bool = False
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows of some whole lines; a line that cannot be read has a reason in the column ``REFUSED``.
 
     ``other`` is called with keys that are not among ``columns``, where there are any; it may be given others as well.
+    ``alike``: lines may be written alike, so a kernel tries first; no result depends on it.
     """
     if not lines.strip(_SPACE):
         return
-    table = _at_once(lines, columns, other)
+    as_read = pa.schema([(f.name, f.type if _is_json(f.type) else pa.string()) for f in columns])
+    table = None
+    if not any(map(pa.types.is_nested, columns.types)):
+        table = json_alike(lines, as_read, other) if alike and _is_utf8(lines) else None
+        table = _at_once(lines, as_read, other) if table is None else table
     if table is None:
         yield from line_by_line(lines, columns, other)
     else:
@@ -162,13 +170,10 @@ def object_of(line: bytes) -> dict[str, Any] | str:
     return found if isinstance(found, dict) else "the line is no JSON object"
 
 
-def _at_once(lines: bytes, columns: pa.Schema, other: OtherKey | None) -> pa.Table | None:
-    if any(map(pa.types.is_nested, columns.types)):
-        return None
+def _at_once(lines: bytes, as_read: pa.Schema, other: OtherKey | None) -> pa.Table | None:
     rows = plain_rows(lines.strip(_SPACE))
     if rows is None:
         return None
-    as_read = pa.schema([(f.name, f.type if _is_json(f.type) else pa.string()) for f in columns])
     if other is not None and (table := _by_arrow(lines, as_read, rows, others="error")) is not None:
         return table  # there are no others, so looking for them costs nothing
     if (table := _by_arrow(lines, as_read, rows, others="ignore")) is not None and other is not None:
@@ -214,14 +219,15 @@ def plain_rows(text: bytes) -> int | None:
     """
     if not (text.startswith(b"{") and text.endswith(b"}") and _is_utf8(text)):
         return None
-    rows = text.count(b"\n") + 1
+    counts = np.bincount(np.frombuffer(text, np.uint8), minlength=256)
+    rows = int(counts[ord("\n")]) + 1
     if text.count(b"}\n{") + 1 != rows:
         rows = sum(1 for _ in _lines(text))
         if len(_BETWEEN.findall(text)) + 1 != rows:
             return None
-    if text.count(b"}") != rows and _GOES_ON.search(text):
+    if counts[ord("}")] != rows and _GOES_ON.search(text):
         return None
-    openers = text.count(b"{") + text.count(b"[")
+    openers = int(counts[ord("{")] + counts[ord("[")])
     return rows if openers - rows < DEEPEST or _most_openers(text) <= DEEPEST else None
 
 

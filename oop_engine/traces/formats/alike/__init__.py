@@ -1,0 +1,1 @@
+"""Rows that are all written alike: blocks of them become columns in one pass."""
