@@ -94,12 +94,14 @@ class Avro(DeclaredFormat):
 
 @dataclass
 class _Written:
-    """A schema of messages: ``parsed`` by fastavro; by column, the type of its values (None: they have several).
+    """A schema of messages, ``parsed`` by fastavro, whose function is ``read``.
 
-    ``misfits``: the columns whose values can become none of the declared type, each with the reason.
+    ``kinds``: by column, the type of its values (None: they have several).  ``misfits``: the columns whose values can
+    become none of the declared type, each with the reason.
     """
 
     parsed: Any
+    read: Callable[[Any, Any], Any]
     kinds: Mapping[str, pa.DataType | None]
     misfits: Mapping[str, str]
 
@@ -121,7 +123,8 @@ class _AvroMessages(RegistryMessages):
             msg = "it must be a record: its fields are the columns"
             raise ValueError(msg)
         kinds = {each["name"]: arrow_type(each["type"], named) for each in whole["fields"]}
-        return _Written(self._parsed(fastavro, whole, kinds, references), kinds, self._misfits(kinds))
+        parsed = self._parsed(fastavro, whole, kinds, references)
+        return _Written(parsed, fastavro.schemaless_reader, kinds, self._misfits(kinds))
 
     def _parsed(
         self, fastavro: Any, whole: dict[str, Any], kinds: Mapping[str, Any], references: dict[str, str]
@@ -169,7 +172,7 @@ class _AvroMessages(RegistryMessages):
         content = BytesIO(payload)
         content.seek(HEAD)
         try:
-            row = library("fastavro", "avro", self.place).schemaless_reader(content, schema.parsed)
+            row = schema.read(content, schema.parsed)
         except _BROKEN as error:
             return {}, f"the content is not of its schema: {str(error) or type(error).__name__}"[:_MOST]
         if (left := len(payload) - content.tell()) > 0:

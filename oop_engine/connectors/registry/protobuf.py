@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -72,6 +73,10 @@ class Protobuf(DeclaredFormat):
 
 
 class _ProtobufMessages(RegistryMessages):
+    @cached_property
+    def _types(self) -> dict[tuple[int, ...], _Type]:
+        return {}
+
     def _schema_of(self, text: str, kind: str, references: dict[str, str]) -> Any:
         if kind != "PROTOBUF":
             msg = f"it is of {kind}, not Protobuf"
@@ -100,20 +105,35 @@ class _ProtobufMessages(RegistryMessages):
 
     def _row(self, schema: Any, payload: bytes) -> dict[str, Any]:
         """Return the declared fields of a message; raises ``ValueError`` if it is none of its schema."""
-        errors = library("google.protobuf.message", "protobuf", self.place)
         path, at = indexes_of(payload)
-        of = _type_at(schema, path)
-        make = library("google.protobuf.message_factory", "protobuf", self.place).GetMessageClass(of)
+        if (made := self._types.get((id(schema), *path))) is None:
+            made = self._types[(id(schema), *path)] = self._type_of(schema, path)
         try:
-            message = make.FromString(payload[at:])
-        except errors.DecodeError as error:
+            message = made.parse(payload[at:])
+        except made.broken as error:
             msg = f"the content is not of its schema: {error}"[:200]
             raise ValueError(msg) from error
-        for field in of.fields:
-            self.unknown.add(field.name, 1)
+        for name in made.others:
+            self.unknown.add(name, 1)
+        return {name: value_of(message, field, kind) for name, field, kind in made.fields}
+
+    def _type_of(self, schema: Any, path: list[int]) -> _Type:
+        errors = library("google.protobuf.message", "protobuf", self.place)
+        of = _type_at(schema, path)
+        make = library("google.protobuf.message_factory", "protobuf", self.place).GetMessageClass(of)
         there = of.fields_by_name
-        found = [each for each in self.columns if each.name in there]
-        return {each.name: value_of(message, there[each.name], each.type) for each in found}
+        found = [(each.name, there[each.name], each.type) for each in self.columns if each.name in there]
+        others = [field.name for field in of.fields if field.name not in self.columns.names]
+        return _Type(make.FromString, errors.DecodeError, found, others)
+
+
+class _Type(NamedTuple):
+    """A message type: the function that parses it, the error of that, the fields that are columns, and other fields."""
+
+    parse: Callable[[bytes], Any]
+    broken: type[Exception]
+    fields: list[tuple[str, Any, pa.DataType]]
+    others: list[str]
 
 
 def _type_at(schema: Any, path: list[int]) -> Any:
