@@ -1,6 +1,7 @@
-"""Columns read: a run takes only the columns from a file that its query reads, and operators keep no others.
+"""Columns read: a run takes only the columns from a file that its query reads, and joins keep no others.
 
-Of formats that carry no punctuation, which may be about any column.
+Aggregates keep none, so there columns of no use may pass by.  Files are of formats that carry no punctuation, which may
+be about any column.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from oop_engine.core.graphs.graph import Graph, Node, Plan
 from oop_engine.core.graphs.stream import Stream
 from oop_engine.core.schema import Schema
 from oop_engine.operators.edge.punctuate import Punctuate
+from oop_engine.operators.oa_join import OAJoin
 from oop_engine.operators.policies.policies import BoundedCount, BoundedDisorder, Heartbeat, Ordered, PerGroup
 from oop_engine.operators.rewrites.pruned import pruned
 from oop_engine.query.feeds import files_in
@@ -24,10 +26,11 @@ _FORMATS = ("csv", "parquet")
 
 
 def columns_read(made: Built) -> Built:
-    """Return the same query whose sources over files have the columns alone that are read, and so do later streams."""
+    """Return the same query whose sources over files have the columns alone that are read, and so have joins."""
     narrow = {name for name, feed in made.feeds.items() if _is_plain(feed)}
     graph = _narrowed(made.graph, narrow) if narrow else made.graph
-    return Built(pruned(graph), made.feeds, made.unbounded)
+    keeps = any(isinstance(node.operator, OAJoin) for node in graph.nodes.values())
+    return Built(pruned(graph) if keeps else graph, made.feeds, made.unbounded)
 
 
 def _is_plain(feed: Any) -> bool:
