@@ -39,13 +39,8 @@ _FULL = np.int64(-2)
 
 
 @njit(cache=True, nogil=True)
-def _learnt(text, at, size, words, heap, places, sizes):
-    """Return the code of a text, which gets the next one if it has none; ``_FULL``: there is no room."""
-    first, second = words_of(text, at, size)
-    table = memory(words), memory(heap), memory(places), _bits(places)
-    code, place = place_of(first, second, text, at, size, *table)
-    if code >= 0:
-        return code
+def _learnt(first, second, place, text, at, size, words, heap, places, sizes):
+    """Return the next code, given to the text with these two words at a free place; ``_FULL``: there is no room."""
     code = sizes[0]
     if code == len(words):
         return _FULL
@@ -160,9 +155,10 @@ def encode(offsets, data, valid, table, sizes, codes, begin):
             if len(some) and not some[i]:
                 code = _null(sizes, len(words))
             else:
-                code = code_of(text, at, size, *where)
+                first, second = words_of(text, at, size)
+                code, place = place_of(first, second, text, at, size, *where)
                 if code < 0:
-                    code = _learnt(text, at, size, words, heap, places, sizes)
+                    code = _learnt(first, second, place, text, at, size, words, heap, places, sizes)
             if code == _FULL:
                 return start + np.int64(i)
             its[i] = code
@@ -204,13 +200,18 @@ def encode_indexes(indexes, valid, offsets, data, known, table, sizes, codes, be
     """
     words, heap, places = table
     row, text = _seen(indexes, valid, known, codes, np.int64(begin)), memory(data)
+    where = memory(words), memory(heap), memory(places), _bits(places)
     while row < len(codes):
         if len(valid) and not valid[row]:
             code = _null(sizes, len(words))
         else:
             index = np.int64(indexes[row])
             at = np.uint64(offsets[index])
-            code = _learnt(text, at, np.uint64(offsets[index + 1]) - at, words, heap, places, sizes)
+            size = np.uint64(offsets[index + 1]) - at
+            first, second = words_of(text, at, size)
+            code, place = place_of(first, second, text, at, size, *where)
+            if code < 0:
+                code = _learnt(first, second, place, text, at, size, words, heap, places, sizes)
             if code != _FULL:
                 known[index] = code
         if code == _FULL:
