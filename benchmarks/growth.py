@@ -3,7 +3,8 @@
     python -m benchmarks.growth [KEYS...]
 
 Each operator gets a tuple of each of 1 k, 10 k, 100 k and 1 M keys, and nothing that ends them.  Then come a page of
-one row, a linear bound that closes nothing, and punctuation of one key, over and over.  Printed is for each the work of
+one row, one of a row of a new key, a linear bound that closes nothing, and punctuation of one key, or that ends one,
+over and over.  Printed is for each the work of
 one of them: CPU microseconds, calls in Python, and the bytes of all arrays that are made for it, which tell of a walk
 over all groups in columns.  Groups that are asleep should cost nothing: the same at any number of keys.
 """
@@ -22,28 +23,40 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from oop_engine import GroupWise, Linear, Message, Operator, Page, Schema
-from oop_engine.core.punctuation import NEVER
+from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.operators import (
     AsOf,
     Band,
     BoundedDisorder,
+    Bucket,
+    BufferingAggregate,
     Count,
     Distinct,
     Emit,
+    Expire,
+    Finalize,
     Global,
     Landmark,
     Last,
     Latest,
+    LowLevelAggregate,
     Max,
     Median,
     Meld,
+    Merge,
+    MultiJoin,
     OAJoin,
+    OPIBJoin,
+    PartialAggregate,
     PartitionedTupleBased,
     PerGroup,
     Punctuate,
     Session,
+    SlicedAggregate,
     Sliding,
+    Sort,
     Sum,
+    TopN,
     Tumbling,
     WindowAggregate,
 )
@@ -53,6 +66,7 @@ from oop_engine.system import stopwatch
 __all__ = ["CASES", "MESSAGES", "Work", "work"]
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64(), "v": pa.int64()}, "ts", "ms")
+REVISED = Schema(pa.schema([*SCHEMA.fields, pa.field("change", pa.int8())]), "ts", "ms", change="change")
 FAR = 1_000_000_000  # ms: no window, band or session ends before
 AT = 1000  # when the tuples of all keys are
 TIMES, WARM = 20, 5
@@ -86,9 +100,29 @@ CASES: dict[str, Callable[[], Operator]] = {
     "left join": _join(Band(FAR, FAR), kind="left"),
     "as-of join": _join(AsOf()),
     "union": lambda: Meld(2).opened(SCHEMA, SCHEMA),
+    "joins of three": lambda: MultiJoin(
+        "a", {"b": Band(FAR, FAR), "c": Band(FAR, FAR)}, [("k", "k", "k")]
+    ).opened(SCHEMA, SCHEMA, SCHEMA),
     "policy of each group": lambda: Punctuate(
         PerGroup(BoundedDisorder(FAR), by=("k",), linear=BoundedDisorder(FAR))
     ).opened(SCHEMA),
+    "policy of groups that are ahead": lambda: Punctuate(
+        PerGroup(BoundedDisorder(AT // 2), by=("k",), linear=BoundedDisorder(FAR))
+    ).opened(SCHEMA),
+    "tumbling, of changes": lambda: WindowAggregate(Tumbling(FAR), ASKED, by=("k",)).opened(REVISED),
+    "distinct, of changes": lambda: Distinct(by=("k",)).opened(REVISED),
+    "finalize": lambda: Finalize().opened(REVISED),
+    "first rows of each time": lambda: TopN(3, ["-v"], by=("k",)).opened(SCHEMA),
+    "bucket": lambda: Bucket(Tumbling(FAR)).opened(SCHEMA),
+    "bucket of rows": lambda: Bucket(PartitionedTupleBased(4, 1), by=("k",)).opened(SCHEMA),
+    "low level": lambda: LowLevelAggregate(Tumbling(FAR), ASKED, by=("k",), slots=1 << 10).opened(SCHEMA),
+    "partial": lambda: PartialAggregate(Tumbling(FAR), ASKED, by=("k",)).opened(SCHEMA),
+    "in-order aggregate": lambda: BufferingAggregate(Tumbling(FAR), ASKED, by=("k",)).opened(SCHEMA),
+    "in-order sliced": lambda: SlicedAggregate(Tumbling(FAR), ASKED, by=("k",)).opened(SCHEMA),
+    "in-order join": lambda: OPIBJoin([("k", "k")], Band(FAR, FAR)).opened(SCHEMA, SCHEMA),
+    "in-order merge": lambda: Merge(2).opened(SCHEMA, SCHEMA),
+    "sort": lambda: Sort(BoundedDisorder(FAR)).opened(SCHEMA),
+    "expire": lambda: Expire(FAR).opened(SCHEMA),
 }
 """Operators, fresh, by name."""
 
@@ -106,10 +140,21 @@ def _one_key(number: int) -> Message:
     return GroupWise(keys, np.array([1 + number]))
 
 
+def _new_key(number: int) -> Message:
+    return _page(np.array([FAR + number]), AT + 1 + number)
+
+
+def _end_of_key(number: int) -> Message:
+    keys = pa.RecordBatch.from_arrays([pa.array([10 + number])], names=["k"])
+    return GroupWise(keys, np.array([FOREVER]))
+
+
 MESSAGES: dict[str, Callable[[int], Message]] = {
     "page of a row": _row,
+    "page of a new key": _new_key,
     "linear bound": _linear,
     "bound of a key": _one_key,
+    "end of a key": _end_of_key,
 }
 """The messages whose cost is asked for, by what they are; each grows with its number."""
 
@@ -143,6 +188,10 @@ def work(name: str, message: str, keys: int) -> Work:
 
 
 def _given(operator: Operator, message: Message) -> None:
+    if isinstance(message, Page) and operator.schemas_in[0].change is not None:
+        changes = pa.array(np.ones(len(message), np.int8))
+        columns = [*message.batch.columns, changes]
+        message = Page(REVISED, pa.RecordBatch.from_arrays(columns, schema=REVISED.fields))
     deque(handle(operator, 0, message, NEVER), maxlen=0)
 
 

@@ -25,7 +25,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from oop_engine import (
     FOREVER,
@@ -54,18 +53,30 @@ from oop_engine.operators.keys.behind import Behind, with_bounds
 from oop_engine.operators.keys.group_match import matching
 from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.revisions.net_rows import NetRows
+from oop_engine.operators.values.columns import Integers, filled_up
 from oop_engine.system.knobs import knob
 
 __all__ = ["Distinct"]
 
 _FREE = -1
+_MOST_LIVES = 1 << 40  # of keys, in all: they are numbered anew when keys are dropped
 _LEAST = knob(__name__, "_LEAST", 64)
-_FEW = 1024
-"""So few pairs are looked at for each bound that may pass one."""
+_FEW = knob(__name__, "_FEW", 1024)  # so few pairs are compared with each bound that may pass one
+
+
+def _roomy(column: Integers, size: int) -> Integers:
+    return filled_up(column, max(size, 2 * column.size), 0) if size > column.size else column
 
 
 def _with_bounds(state: dict[Any, Any]) -> dict[Any, Any]:
     return changing(with_bounds, "net" if "net" in state else "")(state)
+
+
+def _with_lives(state: dict[Any, Any]) -> dict[Any, Any]:
+    if "net" in state:
+        return state
+    none = np.empty(0, np.int64)
+    return {**state, "lives": state["slots"], "renewed": none, "renewed_lives": none, "due": 0}
 
 
 @checked_arguments
@@ -86,8 +97,8 @@ class Distinct(Operator):
     ([(0, Linear(below=2))], 1)
     """
 
-    state_version = 2
-    migrations: ClassVar = {1: _with_bounds}
+    state_version = 3
+    migrations: ClassVar = {1: _with_bounds, 2: _with_lives}
 
     revisions = "takes"
     waits = "every value is kept"
@@ -126,9 +137,9 @@ class Distinct(Operator):
         self._names = [n for n in schema.names if n != schema.progressing]
         self._zeros = zeros_in(schema, self._names)
         self._index = GroupIndex([schema.type_of(n) for n in self._names], IN_KERNELS)
-        self._start(np.empty(0, np.int64), np.empty(0, np.int64))
         self._net = None if schema.change is None else NetRows(schema)
         self._behind = Behind() if self._net is None else self._net.behind
+        self._start(*np.empty((3, 0), np.int64))
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         [schema] = self.schemas_out
@@ -182,11 +193,11 @@ class Distinct(Operator):
     def save(self) -> dict[str, Any]:
         if self._net is not None:
             return {"net": self._net.save()}
-        if self._due:
-            self._purge()
         lives, times = self._pairs()
-        slots = self._slots_of_lives()[lives]
-        return {"index": self._index.save(), "slots": slots, "times": times, "behind": self._behind.save()}
+        life = self._life[: self._known]
+        renewed = np.flatnonzero(life != np.arange(life.size))
+        pairs = {"lives": lives, "times": times, "renewed": renewed, "renewed_lives": life[renewed]}
+        return {"index": self._index.save(), "due": self._due, "behind": self._behind.save(), **pairs}
 
     def load(self, state: Saved) -> None:
         if self._net is not None:
@@ -194,26 +205,40 @@ class Distinct(Operator):
             return
         self._behind.load(state.part("behind"))
         self._index.load(state.part("index"))
-        slots = state.integers("slots", (None,), least=0, below=len(self._index))
-        self._start(slots, state.integers("times", slots.shape))
+        life = np.arange(len(self._index))
+        renewed = state.integers("renewed", (None,), least=0, below=life.size)
+        life[renewed] = state.integers("renewed_lives", renewed.shape, least=0, below=_MOST_LIVES)
+        lives = state.integers("lives", (None,), least=0, below=int(life.max(initial=-1)) + 1)
+        self._start(life, lives, state.integers("times", lives.shape))
+        self._due = state.integer("due", least=0)
 
     def describe(self) -> str:
         return "Distinct" if self.by is None else f"Distinct by {', '.join(self.by) or 'time'}"
 
-    def _start(self, slots: NDArray[np.int64], times: NDArray[np.int64]) -> None:
-        """Hold these pairs alone.  The first life of each slot has its number."""
-        self._life = np.arange(len(self._index))  # (slots,)
-        self._pairs_of = np.bincount(slots, minlength=len(self._index))  # (lives,)
+    def _start(self, life: Integers, lives: Integers, times: Integers) -> None:
+        """Store these pairs alone, and the life of each slot, of which one that is new has the highest number."""
+        self._known, self._born = life.size, int(life.max(initial=-1)) + 1
+        self._life = life  # (room,)  of each slot
+        self._pairs_of = np.bincount(lives, minlength=self._born)  # (room,)  of each life
         self._timers, self._due = Timers(), 0
-        self._timers.set(times, slots)
-        self._hold(slots, times)
+        timed = times >= self._behind.linear
+        self._timers.set(times[timed], lives[timed])
+        self._hold(lives, times)
 
     def _count_lives(self) -> None:
         """Give slots that are new a life."""
-        if (more := len(self._index) - self._life.size) > 0:
-            lives = np.arange(self._pairs_of.size, self._pairs_of.size + more)
-            self._life = np.concatenate([self._life, lives])
-            self._pairs_of = np.concatenate([self._pairs_of, np.zeros(more, np.int64)])
+        known, size = self._known, len(self._index)
+        if size > known:
+            self._life = _roomy(self._life, size)
+            self._life[known:size] = self._new_lives(size - known)
+            self._known = size
+
+    def _new_lives(self, count: int) -> Integers:
+        """Return the numbers of so many lives that begin; O(1) amortised each."""
+        lives = np.arange(self._born, self._born + count)
+        self._born += count
+        self._pairs_of = _roomy(self._pairs_of, self._born)
+        return lives
 
     def _passed_in(self, punctuation: GroupWise) -> int:
         """Return how many pairs at most a group-wise bound passes; a group that ends begins a new life.
@@ -223,9 +248,7 @@ class Distinct(Operator):
         slots, of = matching(self._index, self._names, punctuation)
         many = int(self._pairs_of[self._life[slots]].sum())
         ended = slots[punctuation.below[of] == FOREVER]
-        if ended.size:
-            self._life[ended] = np.arange(self._pairs_of.size, self._pairs_of.size + ended.size)
-            self._pairs_of = np.concatenate([self._pairs_of, np.zeros(ended.size, np.int64)])
+        self._life[ended] = self._new_lives(ended.size)
         return many
 
     def _let_go(self, more: int) -> None:
@@ -246,22 +269,22 @@ class Distinct(Operator):
         if 2 * used.size <= len(self._index):
             self._index.keep(used)
             slots = np.searchsorted(used, slots)
-        self._start(slots, times)
+        self._start(np.arange(len(self._index)), slots, times)
 
-    def _slots_of_lives(self) -> NDArray[np.int64]:
+    def _slots_of_lives(self) -> Integers:
         """Return the slot of each life, int64 (lives,); of those that are over -1."""
-        slots = np.full(self._pairs_of.size, _FREE)
-        slots[self._life] = np.arange(self._life.size)
+        slots = np.full(self._born, _FREE)
+        slots[self._life[: self._known]] = np.arange(self._known)
         return slots
 
-    def _bounds(self) -> NDArray[np.int64]:
+    def _bounds(self) -> Integers:
         """Return the bound of each slot, int64 (slots,)."""
         if self._behind.highest <= self._behind.linear:
             return np.full(len(self._index), self._behind.linear)
         keys = pa.RecordBatch.from_arrays(self._index.keys(np.arange(len(self._index))), names=self._names)
         return self._behind.bounds_of(keys)
 
-    def _pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _pairs(self) -> tuple[Integers, Integers]:
         taken = self._lives != _FREE
         return self._lives[taken], self._times[taken]
 
@@ -269,7 +292,7 @@ class Distinct(Operator):
         if 2 * (self._held + more) > self._lives.size:
             self._hold(*self._pairs(), more)
 
-    def _hold(self, lives: NDArray[np.int64], times: NDArray[np.int64], more: int = 0) -> None:
+    def _hold(self, lives: Integers, times: Integers, more: int = 0) -> None:
         """Make a table of these pairs, at most half full with ``more`` to come."""
         capacity = 1 << max(2 * (lives.size + more), _LEAST).bit_length()
         self._lives, self._times = np.full(capacity, _FREE), np.empty(capacity, np.int64)

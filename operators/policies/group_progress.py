@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import SnapshotError
-from oop_engine.core.groups.group_index import GroupIndex
+from oop_engine.core.groups.group_index import GroupIndex, occurring
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, shift
 from oop_engine.core.saved import Saved
@@ -18,18 +18,24 @@ from oop_engine.operators.kernels.ordering import due, nth_largest
 from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.policies.policies import PerGroup
 from oop_engine.operators.policies.running_bound import floored
+from oop_engine.system.knobs import knob
 
 __all__ = ["GroupProgress"]
 
 Ints = NDArray[np.int64]
 _SEEN, _GREW, _NOW, _SENT = range(4)
 _EPOCHS = 1 << 62  # more than there can ever be
+_FEW = knob(__name__, "_FEW", 64)  # so few groups are all looked at, each time
 
 
 class GroupProgress:
     """The bound of each group, and when a punctuation for it is due.
 
     ``bounds``: of the page at hand, the bound of each row's group after it, int64 (rows,).
+
+    A page costs its rows, amortised, however many groups are asleep: a punctuation looks at the groups that have moved
+    since the last one, and the stream looks for groups that it has reached where three in four of those that there
+    were have been reached, or have moved on, since it looked last.
     """
 
     def __init__(self, policy: PerGroup, schema: Schema, granularity: int | None, place: str) -> None:
@@ -41,6 +47,10 @@ class GroupProgress:
         self._table = np.full((4, 0), NEVER)  # (4, capacity)
         self._last = np.array([0, -1])  # the epoch, and who made the last cut
         self._slots = self.bounds = np.empty(0, np.int64)  # of the page at hand
+        self._moved: list[
+            Ints
+        ] = []  # groups whose bound has grown since the last punctuation, and maybe others
+        self._look = NEVER  # where the stream looks for groups that it has reached
 
     def __len__(self) -> int:
         return len(self._index)
@@ -63,7 +73,14 @@ class GroupProgress:
 
     def note(self, start: int, stop: int) -> None:
         """Let rows of the page at hand pass: their bounds hold from now on."""
-        self._table[_NOW, self._slots[start:stop]] = self.bounds[start:stop]  # the last one stays
+        slots = self._slots[start:stop]
+        self._table[_NOW, slots] = self.bounds[start:stop]  # the last one stays
+        self._moved.append(slots)
+        if sum(some.size for some in self._moved) > 2 * len(self._index):
+            self._moved = [self._all_moved()]
+
+    def _all_moved(self) -> Ints:
+        return occurring(np.concatenate([*self._moved, np.empty(0, np.int64)]), len(self._index))
 
     def let_go(self) -> None:
         """Let go of the page at hand."""
@@ -71,14 +88,15 @@ class GroupProgress:
 
     def grown(self, linear: int) -> GroupWise | None:
         """Return the punctuation of all groups whose bound has grown since the last one."""
-        size = len(self._index)
-        now, sent = self._table[_NOW, :size], self._table[_SENT, :size]
-        slots = np.flatnonzero(now > np.maximum(sent, linear))
-        if not slots.size:
+        slots, self._moved = self._all_moved(), []
+        now, sent = self._table[_NOW, slots], self._table[_SENT, slots]
+        grown = now > np.maximum(sent, linear)
+        if not grown.any():
             return None
-        sent[slots] = now[slots]
+        slots, now = slots[grown], now[grown]
+        self._table[_SENT, slots] = now
         keys = pa.RecordBatch.from_arrays(self._index.keys(slots), schema=self._fields)
-        return GroupWise(keys, now[slots])
+        return GroupWise(keys, now)
 
     def overtaken(self, linear: int) -> None:
         """Learn that something else than a page has moved the whole stream."""
@@ -91,12 +109,19 @@ class GroupProgress:
         That cannot be seen from outside: where they come again, they start behind ``linear``.
         """
         size = len(self._index)
-        kept = shift(self._largest[:size].max(axis=1), -self._slack) > linear
+        if size > _FEW and linear < self._look:
+            return
+        bounds = shift(self._largest[:size].max(axis=1), -self._slack)
+        self._look = int(np.partition(bounds, 3 * size // 4)[3 * size // 4]) if size else NEVER
+        kept = bounds > linear
         if (leader := int(self._last[1])) >= 0:
             kept[leader] = linear < FOREVER
         slots = np.flatnonzero(kept)
         if 2 * slots.size > size or slots.size == size:
             return
+        moved = self._all_moved()
+        self._moved = [np.searchsorted(slots, moved[kept[moved]])]
+        self._look = NEVER
         self._index.keep(slots)
         self._largest, self._table = self._largest[slots], self._table[:, slots]
         self._last[1] = np.searchsorted(slots, leader) if leader >= 0 and slots.size else -1
@@ -122,6 +147,7 @@ class GroupProgress:
         size = len(self._index)
         self._largest = saved.integers("largest", (size, self._count + 1))
         self._table = saved.integers("table", (4, size))
+        self._moved, self._look = [np.flatnonzero(self._table[_NOW] > self._table[_SENT])], NEVER
         self._last = saved.integers("last", (2,), least=-1, below=_EPOCHS)
         if self._last[1] >= size:
             msg = f"'last' must name one of {size} groups; got {self._last[1]}"

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from oop_engine.core.errors import ContractError
 from oop_engine.core.groups.group_index import GroupIndex, occurring
 from oop_engine.core.groups.in_python import rows_of
+from oop_engine.core.groups.timers import Timers
 from oop_engine.core.operator import State
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import GroupWise, Linear
+from oop_engine.core.punctuation import FOREVER, GroupWise, Linear
 from oop_engine.core.punctuation import passed as passed_by
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
@@ -52,8 +53,9 @@ def changes_of(page: Page) -> Integers:
 class NetRows:
     """How often each distinct row of a stream of ``schema`` is there, ``change`` left out; ``plain`` is the rest.
 
-    O(rows) a page.  Rows that are there no more are forgotten once they are most of all; those that come ``behind`` a
-    bound that has passed them change nothing.
+    O(rows) a page, O(rows that it passes) a linear bound, amortised, and O(rows that are stored) a bound of groups.
+    Rows that are there no more, or that a bound has passed, are forgotten once they are most of all; those that come
+    ``behind`` a bound that has passed them change nothing.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -62,18 +64,21 @@ class NetRows:
         self._counts = np.zeros(0, np.int64)  # (room,)
         self._times = np.zeros(0, np.int64)  # (room,)
         self._tuples = 0  # rows that are there, each once
+        self._timers = Timers()
         self.behind = Behind()
 
     def add(self, page: Page) -> NetCounts:
         """Count the changes of a page; return the rows it touched."""
         page = self.behind.timely(page)
         changes = changes_of(page)
+        known = self._index.size
         slots = self._index.encode([page.column(name) for name in self.plain.names], len(page))
         more = self._index.size - self._counts.size
         if more > 0:
             none = np.zeros(max(more, self._counts.size), np.int64)
             self._counts, self._times = np.concatenate([self._counts, none]), np.append(self._times, none)
         self._times[slots] = page.times
+        self._timers.set(self._times[known : self._index.size], np.arange(known, self._index.size))
         touched = occurring(slots, self._index.size)
         before = self._counts[touched]
         np.add.at(self._counts, slots, changes)
@@ -113,49 +118,60 @@ class NetRows:
 
         Raises ``ContractError`` if one was taken back more often than it was put out.
         """
-        passed = self._passed(bound)
+        some = self._passed(bound)
         self.behind.hear(bound)
-        some = np.flatnonzero(passed)
         counts = self._counts[some]
         if (counts < 0).any():
             row = rows_of(self.rows(some[counts < 0][:1]))
             msg = f"a revision stream: a row is taken back at most as often as it is put out; got one more of {row}"
             raise ContractError(msg)
-        some = some[np.argsort(self._times[some], kind="stable")]
-        some = np.repeat(some, self._counts[some])
-        found = Page(self.plain, self.rows(some)) if some.size else None
-        self._keep(~passed)
+        by_time = some[np.argsort(self._times[some], kind="stable")]
+        by_time = np.repeat(by_time, self._counts[by_time])
+        found = Page(self.plain, self.rows(by_time)) if by_time.size else None
+        self._drop(some)
         return found
 
     def forget(self, bound: Linear | GroupWise) -> None:
         """Forget the rows that a punctuation passes."""
         self.behind.hear(bound)
-        self._keep(~self._passed(bound))
+        self._drop(self._passed(bound))
 
     def knows(self, bound: Linear | GroupWise) -> bool:
         """Tell whether a punctuation is about columns that rows have."""
         return isinstance(bound, Linear) or set(bound.attributes) <= set(self.plain.names)
 
-    def _passed(self, bound: Linear | GroupWise) -> NDArray[np.bool_]:
-        known = self._index.size
-        times, passed = self._times[:known], np.zeros(known, np.bool_)
+    def _passed(self, bound: Linear | GroupWise) -> Integers:
+        """Return the slots of the rows that a punctuation passes, ascending, and maybe some that were dropped."""
         if isinstance(bound, Linear):
-            passed[:] = passed_by(times, bound.below)
-        elif known:
-            slots, of = matching(self._index, self.plain.names, bound)
-            passed[slots] = passed_by(times[slots], bound.below[of])
-        return passed
+            return np.sort(
+                self._timers.due(bound.below) if bound.below < FOREVER else np.arange(self._index.size)
+            )
+        slots, of = matching(self._index, self.plain.names, bound)
+        return slots[passed_by(self._times[slots], bound.below[of])]
+
+    def _drop(self, slots: Integers) -> None:
+        """Let rows be there no more."""
+        self._tuples -= int(np.count_nonzero(self._counts[slots]))
+        self._counts[slots] = 0
+        if self._tuples:
+            self.tidy()
+        elif self._index.size:
+            self._keep(self._counts[: self._index.size] != 0)
 
     def _keep(self, kept: NDArray[np.bool_]) -> None:
-        if not kept.all():
-            slots = np.flatnonzero(kept)
-            self._index.keep(slots)
-            self._counts, self._times = self._counts[slots], self._times[slots]
-            self._tuples = int(np.count_nonzero(self._counts))
+        slots = np.flatnonzero(kept)
+        self._index.keep(slots)
+        self._counts, self._times = self._counts[slots], self._times[slots]
+        self._set_timers()
+
+    def _set_timers(self) -> None:
+        waiting = np.flatnonzero(self._times >= self.behind.linear)
+        self._timers = Timers()
+        self._timers.set(self._times[waiting], waiting)
 
     def state(self) -> State:
         """Return the state: the rows that are there."""
-        held = self._index.nbytes + self._counts.nbytes + self._times.nbytes
+        held = self._index.nbytes + self._counts.nbytes + self._times.nbytes + self._timers.nbytes
         return State(tuples=self._tuples, nbytes=held)
 
     def save(self) -> dict[str, Any]:
@@ -171,3 +187,4 @@ class NetRows:
         self._counts, self._times = saved.integers("counts", shape), saved.integers("times", shape)
         self.behind.load(saved.part("behind"))
         self._tuples = int(np.count_nonzero(self._counts))
+        self._set_timers()

@@ -28,10 +28,12 @@ from oop_engine.operators.windows import Definition, Extents, Gap, Over, Windows
 from oop_engine.operators.windows.capped import Capped
 from oop_engine.operators.windows.landmark import Gridded, Since
 from oop_engine.operators.windows.whole import Ended, Whole
+from oop_engine.system.knobs import knob
 
 __all__ = ["Tagger", "bind", "ranks"]
 
 _MOST = 1 << 61  # tuples: more than can ever come
+_DEAD = knob(__name__, "_DEAD", 1024)  # groups that are over and may stay, however few are not
 
 
 def bind(
@@ -70,19 +72,24 @@ def _folded(definition: Definition) -> Definition:
 
 
 class Tagger:
-    """Gives tuples their positions, int64 (rows,)."""
+    """Gives tuples their positions, int64 (rows,).
+
+    The number of a group that ends goes back to 0, as if the group had never come.  Its key is dropped with those of
+    others, once most of the keys are of such groups, so the end of a key costs that key alone, amortised.
+    """
 
     def __init__(self, over: Over, schema: Schema, by: tuple[str, ...]) -> None:
         self._over = over
         self._progressing = schema.progressing
         self._by = by if over is Over.GROUP_ROWS else ()
         self._index = GroupIndex([schema.type_of(name) for name in self._by], IN_KERNELS)
-        self._next = np.zeros(0, np.int64)  # (groups,)  the next tuple's number
+        self._next = np.zeros(0, np.int64)  # (room,)  the next tuple's number; 0: the group is over
+        self._alive = 0
 
     @property
     def groups(self) -> int:
         """How many groups have numbers of their own."""
-        return len(self._index) if self._by else 0
+        return self._alive if self._by else 0
 
     @property
     def nbytes(self) -> int:
@@ -93,8 +100,10 @@ class Tagger:
         if self._over is Over.ATTRIBUTE:
             return page.times, None
         slots = self._index.encode([page.column(name) for name in self._by], len(page))
-        self._next = filled_up(self._next, len(self._index), 0)
+        if len(self._index) > self._next.size:
+            self._next = filled_up(self._next, max(len(self._index), 2 * self._next.size), 0)
         positions = self._next[slots] + ranks(slots)
+        self._alive += int(np.count_nonzero(positions == 0))
         np.maximum.at(self._next, slots, positions + 1)
         return positions, self._punctuation(slots)
 
@@ -106,13 +115,13 @@ class Tagger:
             case Linear(below):
                 if below < FOREVER:
                     return None
-                self._keep(np.empty(0, np.int64))
+                self._end(np.arange(len(self._index)))
                 return punctuation
             case GroupWise():
                 ended = punctuation.filter(punctuation.below == FOREVER)
                 if self._by and len(ended) and set(ended.attributes) <= set(self._by):
                     slots, _ = matching(self._index, self._by, ended)
-                    self._keep(np.setdiff1d(np.arange(len(self._index)), slots))
+                    self._end(slots)
                 return ended if len(ended) else None
             case Watermark():
                 return None  # of an attribute that windows are not on
@@ -120,11 +129,12 @@ class Tagger:
                 return None if self._progressing in punctuation.attributes else punctuation
 
     def save(self) -> dict[str, Any]:
-        return {"groups": self._index.save(), "next": self._next}
+        return {"groups": self._index.save(), "next": self._next[: len(self._index)]}
 
     def load(self, saved: Saved) -> None:
         self._index.load(saved.part("groups"))
         self._next = saved.integers("next", (len(self._index),), least=0, below=_MOST)
+        self._alive = int(np.count_nonzero(self._next))
 
     def _punctuation(self, slots: Integers) -> Punctuation | None:
         if not slots.size:
@@ -135,9 +145,13 @@ class Tagger:
         batch = pa.RecordBatch.from_arrays(self._index.keys(groups), names=list(self._by))
         return GroupWise(batch, self._next[groups])
 
-    def _keep(self, kept: Integers) -> None:
-        """Let go of the numbers of all other groups, which are over."""
-        if kept.size < len(self._index):
+    def _end(self, slots: Integers) -> None:
+        """Begin the numbers of some groups anew; drop the keys of groups that are over, once they are most of all."""
+        self._alive -= int(np.count_nonzero(self._next[slots]))
+        self._next[slots] = 0
+        known = len(self._index)
+        if self._alive == 0 or known > 2 * self._alive + _DEAD:
+            kept = np.flatnonzero(self._next[:known])
             self._index.keep(kept)
             self._next = self._next[kept]
 

@@ -161,4 +161,23 @@ def test_a_group_that_ended_may_begin_anew_though_its_keys_are_still_held():
     assert [(row["ts"], row["n"]) for _, page in out for row in page.to_pylist()] == [(5, 7)]
     driver.move()
     assert driver.feed(0, page_of(ts=[5, 5], k=["a", "a"], n=[7, 9])) == []
-    assert driver.operator.state().tuples == many
+    assert driver.operator.state().tuples == many + 1
+
+
+@pytest.mark.parametrize("few", [1, 2, 7])
+def test_a_restore_has_the_state_of_a_run_without_one_though_pairs_are_dropped_late(monkeypatch, few):
+    monkeypatch.setattr(module, "_FEW", few)
+    stayed, moved, dropped = Driver(Distinct(("n",)), SCHEMA), Driver(Distinct(("n",)), SCHEMA), []
+    many = 20
+    numbers = np.arange(many).astype(np.int32)
+    page = Page.of(SCHEMA, {"k": ["a"] * many, "ts": numbers, "n": numbers})
+    ended = GroupWise.of({"n": pa.array([15, 17], pa.int32())}, [FOREVER, 9])
+    again = Page.of(SCHEMA, {"k": ["a"] * 3, "ts": [15, 17, 16], "n": np.array([15, 17, 16], np.int32)})
+    bounds = [Linear(below) for below in range(1, many + 2)]
+    for message in (page, *bounds[:3], ended, again, *bounds[3:]):
+        assert str(stayed.feed(0, message)) == str(moved.feed(0, message))
+        moved.move()
+        assert stayed.operator.state().in_use == moved.operator.state().in_use
+        dropped.append(stayed.operator.state().tuples)
+        assert moved.operator.save()["due"] == stayed.operator.save()["due"]
+    assert dropped[3] == many > dropped[-3] >= dropped[-1] == 0
