@@ -181,8 +181,13 @@ class BufferingAggregate(Operator):
         batch = page.batch.select(self._schema.names)
         self._pages.append(Page(self._schema, batch))
         self._slots.append(self._groups.encode([page.column(n) for n in self.by], len(page)))
-        self._tuples += len(page)
-        self._nbytes += int(batch.nbytes)
+        self._tuples, self._nbytes = self._tuples + len(page), self._nbytes + int(batch.nbytes)
+        pages, slots = (
+            self._pages,
+            self._slots,
+        )  # small ones are put together: each costs as much as many rows
+        while len(pages) > 1 and len(pages[-2]) <= 2 * len(pages[-1]) < 2 * PAGE_ROWS:
+            pages[-2:], slots[-2:] = [concat(self._schema, pages[-2:])], [np.concatenate(slots[-2:])]
 
     def _buffer(self) -> tuple[Page, Integers]:
         slots = np.concatenate([np.empty(0, np.int64), *self._slots])
