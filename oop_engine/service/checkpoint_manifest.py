@@ -161,11 +161,11 @@ def check_graph(
         if (now is None or was[seen] != now[seen]) and name not in without_state_of:
             changed[name] = difference(name, was, now)
     if changed:
-        these = "this node" if len(changed) == 1 else "these nodes"
+        restart = "this node without its" if len(changed) == 1 else "these nodes without their"
         options = " ".join(f"--without-state-of {name}" for name in changed)
         msg = (
             f"{place}: the graph has changed: {'; '.join(changed.values())}: run the previous graph, or restart "
-            f"{these} without their state: {options} (without_state_of), {discards(manifest, changed)}"
+            f"{restart} state: {options} (without_state_of), {discards(manifest, changed)}"
         )
         raise UsageError(msg)
 

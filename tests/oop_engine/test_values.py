@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
@@ -22,11 +23,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from oop_engine import EngineError, Graph, GroupWise, Page, Schema, open_trace, replay
+from oop_engine import (
+    EngineError,
+    FileTail,
+    Graph,
+    GroupWise,
+    GrowingFolder,
+    Page,
+    Schema,
+    open_trace,
+    replay,
+)
 from oop_engine.connectors.formats import MESSAGE_FORMATS
 from oop_engine.core.fitted import fitted
 from oop_engine.runners.door import RowLane
 from oop_engine.runners.inline import Inline
+from oop_engine.testing import GraphDriver
 
 REFUSED = "refused"
 PARIS = ZoneInfo("Europe/Paris")
@@ -299,6 +311,35 @@ def by_file(path: Path, kind: pa.DataType) -> Any:
     return pages[0].column("x") if pages else None
 
 
+def by_driver(kind: pa.DataType, rows: Any) -> Any:
+    graph = Graph("g")
+    graph.sink("out", graph.source("in", schema_of(kind)))
+    driver = GraphDriver(graph)
+    driver.feed("in", rows)
+    driver.move()
+    [page] = driver._take("out", Page)
+    return page.column("x")
+
+
+def by_tail(path: Path, kind: pa.DataType) -> Any:
+    source = FileTail(path, follow=False)
+    [(data, _)] = asyncio.run(listed(source))
+    return by_message("jsonl", kind, data)
+
+
+def by_folder(path: Path, kind: pa.DataType) -> Any:
+    folder = path.parent / "folder"
+    folder.mkdir(exist_ok=True)
+    (folder / path.name).unlink(missing_ok=True)
+    (folder / path.name).hardlink_to(path)
+    pieces = asyncio.run(listed(GrowingFolder(folder, schema_of(kind), follow=False)))
+    return pieces[0][0].column("x") if pieces else None
+
+
+async def listed(source: Any) -> list[Any]:
+    return [piece async for piece in source.read(None)]
+
+
 def stream_of(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
@@ -330,6 +371,9 @@ def doors(value: Any, of: pa.DataType, folder: Path) -> dict[str, Callable[[pa.D
         "table in a service": lambda kind: by_message("rows", kind, table),
         "Arrow message": lambda kind: by_message("arrow", kind, stream_of(table)),
         "key": lambda kind: by_key(kind, array),
+        "rows": lambda kind: by_graph(kind, [{"ts": 1, "x": value}]),
+        "columns": lambda kind: by_graph(kind, {"ts": [1], "x": [value]}),
+        "driver": lambda kind: by_driver(kind, [{"ts": 1, "x": value}]),
     }
     if isinstance(value, np.generic | bool | int | float) and not hasattr(value, "asm8"):
         found["NumPy"] = lambda kind: of_page(kind, np.array([value])).column("x")
@@ -345,6 +389,7 @@ def doors(value: Any, of: pa.DataType, folder: Path) -> dict[str, Callable[[pa.D
         line = json.dumps({"ts": 1, "x": value})
         found["JSON message"] = lambda kind: by_message("jsonl", kind, line.encode())
         found["JSON lines"] = lambda kind: by_file(written(folder / "a.jsonl", line), kind)
+        found["JSON in a tail"] = lambda kind: by_tail(written(folder / "tail.jsonl", line), kind)
     if type(value) is str and value:
         found["CSV message"] = lambda kind: by_message("csv", kind, f'1,"{value}"\n'.encode())
         found["CSV"] = lambda kind: by_file(written(folder / "a.csv", f'ts,x\n1,"{value}"\n'), kind)
@@ -354,6 +399,7 @@ def doors(value: Any, of: pa.DataType, folder: Path) -> dict[str, Callable[[pa.D
         with pa.OSFile(str(arrow), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
         found["Arrow file"] = lambda kind: by_file(arrow, kind)
+        found["growing folder"] = lambda kind: by_folder(arrow, kind)
         if pq.read_table(parquet).schema == table.schema:  # it has no seconds
             found["Parquet"] = lambda kind: by_file(parquet, kind)
     return found
