@@ -32,13 +32,15 @@ class LiveSink:
     ``failures``: other errors of the place that it writes to, such as a full disk.  A service stops on one with a line,
     and its checkpoint has all that the next one needs; errors that are none of these keep their traceback.
     ``refused`` is set by the service: a sink calls it with a row that its server refuses, as ``Unreadable``, and leaves
-    the row out; None: such a row is an error.
+    the row out; None: such a row is an error.  ``keeps_refused``: whether the service has a sink of dead letters, which
+    keeps the row.
     ``writes``: the folder of this machine that it writes to: no other sink of the service may, and no source read it.
     """
 
     failures: tuple[type[Exception], ...] = ()
     writes: Path | None = None
     refused: Unreadable | None = None
+    keeps_refused: bool = True
 
     @cached_property
     def link(self) -> ServerLink:

@@ -54,6 +54,7 @@ class Outlets:
         for name, sink in self._sinks.items():
             sink.link = ServerLink(_words(name))
             letters = self.refused if name != DEAD else DeadLetters(clock, kept=False)  # none about a letter
+            sink.keeps_refused = letters.kept
             sink.refused = letters.of(name or "dead letters", "sink")
         self.epoch, self.stop, self._held = 0, asyncio.Event(), held
 

@@ -77,6 +77,7 @@ class HeldSink(LiveSink, ABC):
     def _fitting(self, page: Page) -> list[bytes | None]:
         """Return the messages of a page; None for a row that is above the server's limit, which is a dead letter.
 
+        Without a sink for dead letters it is an error: the row would be lost.
         A page that is one message (``arrow``) is halved until its messages fit.
         """
         payloads, most = self._made(page), self.most_bytes
@@ -88,7 +89,7 @@ class HeldSink(LiveSink, ABC):
             return self._fitting(page.slice(0, half)) + self._fitting(page.slice(half, len(page)))
         large = {number: len(each) for number, each in enumerate(payloads) if len(each) > most}
         errors = {number: self._too_large(size) for number, size in large.items()}
-        if self.refused is None:
+        if self.refused is None or not self.keeps_refused:
             raise next(iter(errors.values()))
         self._in_a_row.end_epoch([*errors.values()], len(payloads) - len(large))
         for number, error in errors.items():

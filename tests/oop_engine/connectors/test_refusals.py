@@ -234,6 +234,9 @@ def test_a_row_above_the_limit_of_redis_is_a_dead_letter(redis_at: str, redis: A
     finally:
         redis.config_set("proto-max-bulk-len", 512 << 20)
     assert letters == [2]
+    sink.keeps_refused = False  # nobody would have the row
+    with pytest.raises(SetupError, match="raise its limit"):
+        run_async(sink.write(1, page(4, "x" * (1 << 20))))
     assert [json.loads(entry[b"data"])["ts"] for _, entry in redis.xrange("large")] == [1, 3]
 
 
