@@ -205,7 +205,8 @@ class Partials:
         stop = np.maximum(stop, low)  # the length of a range must not wrap
         asked = (stop.astype(float) - low.astype(float)).sum()
         if not groups or 4 * asked < len(self._owner):
-            rows = np.empty(len(self), np.int64)
+            widths = np.minimum((stop - low).view(np.uint64), len(self))  # exact, however far apart
+            rows = np.empty(min(len(self), int(widths.sum())), np.int64)
             return rows[: collect(self._table.cells, slots, low, stop, rows)]
         lowest = np.full(groups + 1, NO_WINDOW)  # the last one is for free rows, whose slot is -1
         below = np.full(groups + 1, -NO_WINDOW)

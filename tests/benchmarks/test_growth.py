@@ -16,7 +16,7 @@ ROOM = (
 )  # bytes of pages and rows that are copied up to some size; a walk over all keys takes 8 bytes of each
 WALKS = {
     "end of a key": (
-        "sliding, WID", "sliding, adaptive", "definitions that share slices", "landmark", "median",
+        "sliding, adaptive", "definitions that share slices", "landmark", "median",
         "tumbling, of changes", "distinct, of changes", "finalize", "first rows of each time",
     ),
     "bound of a key": ("tumbling, of changes", "distinct, of changes", "finalize", "first rows of each time"),
