@@ -41,6 +41,8 @@ _SECOND = 10**9
 
 _NAMES = (b"n,m,p;", b"m,n,p;")
 """The columns in both orders: the number of a row, thrice that and one, and some text which ends with a semicolon."""
+_NAMED = len(_NAMES[0]) + 1
+"""Bytes of a line of names: a file that begins with it may be any of the log."""
 _ROW = re.compile(rb"(\d+),(\d+),x*;")
 _SCHEMA = Schema({"n": pa.int64(), "m": pa.int64(), "p;": pa.string()}, "n", "rows")
 
@@ -195,7 +197,7 @@ class History:
             content = pa.input_stream(str(path), compression="zstd").read()
         lines = set(content.splitlines()) - set(self.kept)
         self.may_be_lost.update(lines)
-        if self.position is None or not self.position[1]:  # nothing was read of the log at the checkpoint
+        if self.position is None or self.position[1] <= _NAMED:  # no row of the log was read at the checkpoint
             self.unseen.update(_numbers(lines))
         path.unlink()
 

@@ -193,5 +193,5 @@ def _offsets(position: Position) -> dict[int, int]:
     """Return the offset of each file of a position by its inode."""
     if position is None:
         return {}
-    places = [*(position[5] if len(position) > 5 else []), position]
+    places = [*(position[-1] if isinstance(position[-1], list) else []), position]
     return {place[0]: place[1] for place in places}

@@ -31,7 +31,8 @@ class Followed:
 
     ``written_ns``: when the file had been written last, as the last lines were taken.  ``idle``: calls of ``take`` in
     a row that found nothing.  ``start``: how many bytes at its start are known, if nothing was read.  ``at``: behind
-    the last line that was taken.  ``unended``: that one had no line break.  ``at_path``: no other file may be newer.
+    the last line that was taken.  ``unended``: that one had no line break.  ``newer_ns``: files that were written after
+    that are newer; it stands while ``at_path`` is false, since another file may have come by then.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class Followed:
         self.content, self.at, self._refuse = content, at, refuse
         self.inode, self.idle, self.unended = content.inode, 0, False
         self.at_path = True
-        self.written_ns = content.stat().st_mtime_ns
+        self.written_ns = self.newer_ns = content.stat().st_mtime_ns
         self._first = content.read(0, min(at, _HEAD) or start)
         self._last = content.read(max(at - _SEEN, 0), min(at, _SEEN))
         self._scanned = self._zeros = at
@@ -49,10 +50,12 @@ class Followed:
     def position(self) -> list[int]:
         """The inode, the offset, sums over bytes before it and at the start, and when the file was written last.
 
-        Of a file of which nothing was read: how many bytes at its start are known, and a sum over them.
+        Of a file of which nothing was read: how many bytes at its start are known, and a sum over them.  ``newer_ns``
+        is there if it is another time.
         """
         seen = crc32(self._last) if self.at else len(self._first)
-        return [self.inode, self.at, seen, crc32(self._first), self.written_ns]
+        newer = [] if self.newer_ns == self.written_ns else [self.newer_ns]
+        return [self.inode, self.at, seen, crc32(self._first), self.written_ns, *newer]
 
     @property
     def weak(self) -> bool:
@@ -128,8 +131,9 @@ class Followed:
         self._note_written()
 
     def _note_written(self) -> None:
+        self.written_ns = self.content.stat().st_mtime_ns
         if self.at_path:
-            self.written_ns = self.content.stat().st_mtime_ns
+            self.newer_ns = self.written_ns
 
     def _skip_to(self, at: int) -> None:
         self._first = self.content.read(0, min(at, _HEAD))

@@ -260,7 +260,7 @@ class LogTail:
                 f"{self._path}: the file that was read to byte {newest.at:,} (inode {newest.inode}) was removed; files "
                 "that came and went between it and the next one are lost, if there were any"
             )
-        newer = self._unknown(newest.written_ns, family)
+        newer = self._unknown(newest.newer_ns, family)
         were_empty = [  # not copies of the file that was the newest then, but files to which a late writer wrote
             each
             for each in family
@@ -322,7 +322,7 @@ class LogTail:
     def _cut(self, file: Followed) -> bytes:
         """Put the copy of a file that was cut in its place, or the same file from its beginning, with a line."""
         family, _ = self._stable()
-        _, at, _, _, written_ns = place = file.position
+        at, place = file.at, file.position
         found = self._with_content(place, family)
         if found is not None:
             self._take_copy(file, family[found])
@@ -336,7 +336,7 @@ class LogTail:
             self._files.remove(file)
             file.content.close()
             return b""
-        between = self._unknown(written_ns, family)
+        between = self._unknown(file.newer_ns, family)
         self._files.remove(file)
         file.content.close()
         self._append(between, file.inode)
@@ -381,7 +381,7 @@ class LogTail:
     # A position.
 
     def _restore(self, position: Any) -> None:
-        *newest, earlier = position if len(position) > 5 else [*position, []]
+        *newest, earlier = position if isinstance(position[-1], list) else [*position, []]
         places = [*earlier, newest]
         found = [self._with_inode(place) for place in places]
         self._files = [file for file in found if file is not None]  # none of them is a copy of another one
@@ -407,7 +407,7 @@ class LogTail:
             raise
         self._restored = None
         if newest in gone:  # the next look finds those that came after it
-            self._since_ns = newest[4] if len(newest) > 4 else 0
+            self._since_ns = newest[-1] if len(newest) > 4 else 0
             self._anew = True
 
     def _with_inode(self, place: list[Any]) -> Followed | None:
@@ -423,6 +423,7 @@ class LogTail:
             if content.inode == inode and knows(content, at, seen, head):
                 found = Followed(content, at, self._refuse, seen or 0)  # its copy has no more, maybe
                 found.written_ns = written_ns or found.written_ns
+                found.newer_ns = place[5] if len(place) > 5 else found.written_ns
                 return found
             content.close()
         return None
@@ -436,7 +437,7 @@ class LogTail:
         if number is None:
             return None
         found = Followed(open_bytes(family[number].path), place[1], self._refuse)
-        found.written_ns = place[4]  # files are new that were written after that
+        found.written_ns, found.newer_ns = place[4], place[-1]
         return found
 
     def _short_form_of(self, place: list[Any]) -> Followed | None:
