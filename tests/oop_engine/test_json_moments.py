@@ -120,8 +120,9 @@ def test_every_command_with_json_is_here() -> None:
     assert named == {
         *TIMED,
         "pipeline",
+        "sources",
         "warm",
-    }  # the one needs Spark, the other compiles for minutes
+    }  # one needs Spark, one has no moments, one compiles for minutes
 
 
 def test_letters_that_are_shown_have_moments_too(folder: Path) -> None:

@@ -197,7 +197,9 @@ class History:
             content = pa.input_stream(str(path), compression="zstd").read()
         lines = set(content.splitlines()) - set(self.kept)
         self.may_be_lost.update(lines)
-        if self.position is None or self.position[1] <= _NAMED:  # no row of the log was read at the checkpoint
+        if (
+            self.position is None or self.position[1] <= _NAMED
+        ):  # no row of the log was read at the checkpoint
             self.unseen.update(_numbers(lines))
         path.unlink()
 
