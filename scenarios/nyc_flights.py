@@ -265,7 +265,7 @@ SCENARIO = Scenario(
         "range": Parameter("3 h", "length of a window"),
         "slide": Parameter("15 min", "how often a window ends"),
         "every": Parameter("1 h", "how often an airport sends punctuation"),
-        "days": Parameter(YEAR, "how much of the year", least=1),
+        "days": Parameter(YEAR, "how much of the year", least=1, enough=7),
         "slack": Parameter("11 h", "bound on the disorder, for the plans that guess"),
     },
     feeds=feeds,

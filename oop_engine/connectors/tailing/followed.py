@@ -32,14 +32,16 @@ class Followed:
     ``written_ns``: when the file had been written last, as the last lines were taken.  ``idle``: calls of ``take`` in
     a row that found nothing.  ``start``: how many bytes at its start are known, if nothing was read.  ``at``: behind
     the last line that was taken.  ``unended``: that one had no line break.  ``newer_ns``: files that were written after
-    that are newer; it stands while ``at_path`` is false, since another file may have come by then.
+    that are newer; it stands while ``at_path`` is false, since another file may have come by then.  ``first_inode``: of
+    a copy, or a compressed form, that of the file whose lines it goes on with.
     """
 
     def __init__(
         self, content: BytesAt, at: int, refuse: Callable[[str, str], None], start: int = _HEAD
     ) -> None:
         self.content, self.at, self._refuse = content, at, refuse
-        self.inode, self.idle, self.unended = content.inode, 0, False
+        self.inode = self.first_inode = content.inode
+        self.idle, self.unended = 0, False
         self.at_path = True
         self.written_ns = self.newer_ns = content.stat().st_mtime_ns
         self._first = content.read(0, min(at, _HEAD) or start)
@@ -51,11 +53,18 @@ class Followed:
         """The inode, the offset, sums over bytes before it and at the start, and when the file was written last.
 
         Of a file of which nothing was read: how many bytes at its start are known, and a sum over them.  ``newer_ns``
-        is there if it is another time.
+        and ``first_inode`` are there if one of them is another one.
         """
         seen = crc32(self._last) if self.at else len(self._first)
-        newer = [] if self.newer_ns == self.written_ns else [self.newer_ns]
-        return [self.inode, self.at, seen, crc32(self._first), self.written_ns, *newer]
+        others = [self.newer_ns, self.first_inode]
+        more = [] if others == [self.written_ns, self.inode] else others
+        return [self.inode, self.at, seen, crc32(self._first), self.written_ns, *more]
+
+    def goes_on(self, place: list[Any]) -> Followed:
+        """Take over the times and the first inode of a position; return the file."""
+        self.written_ns = place[4] or self.written_ns
+        self.newer_ns, self.first_inode = place[5:] or (self.written_ns, place[0])
+        return self
 
     @property
     def weak(self) -> bool:

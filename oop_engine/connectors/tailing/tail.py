@@ -36,7 +36,7 @@ _TICK_NS = 1_000_000_000
 class LogTail:
     """Lines of the log at ``path`` behind ``position``; ``follow``: there may be more later.
 
-    ``inode``, ``header``: those of the file whose lines came last, its first line.
+    ``inode``, ``header``: those of the file whose lines came last (of a copy, of the first one), its first line.
     ``warn`` is called with a line that names lost data, ``refuse`` with a reason and the first bytes of a
     line that is too long.  ``skip_lost``: go on with such a line where the file of ``position`` is gone.
     """
@@ -158,7 +158,7 @@ class LogTail:
         try:
             lines = file.take(last=last or rotated)
             if lines and file is not self._taken:
-                self._taken, self.inode, self.header = file, file.inode, file.first_line()
+                self._taken, self.inode, self.header = file, file.first_inode, file.first_line()
             if lines and file.unended and file is not self._files[-1]:
                 self._warn(
                     f"{self._path}: a rotated file (inode {file.inode}) ends at byte {file.at:,} without a line break: "
@@ -347,6 +347,7 @@ class LogTail:
         content = open_bytes(copy.path)
         place = self._files.index(file)
         self._files[place] = Followed(content, file.at, self._refuse)
+        self._files[place].first_inode = file.first_inode
         file.content.close()
 
     def _look_for_copy(self, file: Followed) -> None:
@@ -407,12 +408,12 @@ class LogTail:
             raise
         self._restored = None
         if newest in gone:  # the next look finds those that came after it
-            self._since_ns = newest[-1] if len(newest) > 4 else 0
+            self._since_ns = (newest[5:6] or newest[4:5] or [0])[0]
             self._anew = True
 
     def _with_inode(self, place: list[Any]) -> Followed | None:
         """Return the file of a position by its inode, whatever its name is now."""
-        inode, at, seen, head, written_ns = [*place, None, None, None][:5]
+        inode, at, seen, head = [*place, None, None][:4]
         paths = [each.path for each in generations(self._path) if each.inode == inode]
         if not paths and self._path.is_file() and self._path.stat().st_ino == inode:
             paths = [self._path]
@@ -422,9 +423,7 @@ class LogTail:
             content = open_bytes(path)
             if content.inode == inode and knows(content, at, seen, head):
                 found = Followed(content, at, self._refuse, seen or 0)  # its copy has no more, maybe
-                found.written_ns = written_ns or found.written_ns
-                found.newer_ns = place[5] if len(place) > 5 else found.written_ns
-                return found
+                return found if len(place) < 5 else found.goes_on(place)
             content.close()
         return None
 
@@ -436,9 +435,7 @@ class LogTail:
         number = self._with_content(place, family)
         if number is None:
             return None
-        found = Followed(open_bytes(family[number].path), place[1], self._refuse)
-        found.written_ns, found.newer_ns = place[4], place[-1]
-        return found
+        return Followed(open_bytes(family[number].path), place[1], self._refuse).goes_on(place)
 
     def _short_form_of(self, place: list[Any]) -> Followed | None:
         """Return the compressed form of a file that was read farther than it has bytes: at its end."""
@@ -451,7 +448,7 @@ class LogTail:
             content = open_bytes(each.path)
             try:
                 if is_short(each, content, place):
-                    return Followed(content, content.size(), self._refuse)
+                    return Followed(content, content.size(), self._refuse).goes_on(place)
             except OSError:  # damaged
                 pass
             content.close()
