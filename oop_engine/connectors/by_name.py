@@ -50,13 +50,14 @@ from oop_engine.traces.compressed import CODECS
 from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.format_registry import FORMATS
 
-__all__ = ["SINKS", "SOURCES", "register_sink", "register_source", "sink_of", "source_of"]
+__all__ = ["SINKS", "SOURCES", "WITH_REGISTRY", "register_sink", "register_source", "sink_of", "source_of"]
 
-_WITH_REGISTRY: dict[str, Callable[..., DeclaredFormat]] = {
+WITH_REGISTRY: dict[str, Callable[..., DeclaredFormat]] = {
     "avro": Avro,
     "protobuf": Protobuf,
     "debezium-avro": partial(Avro, debezium=True),
 }
+"""The formats of messages whose schemas are in a registry, by name."""
 _LOGIN = "SCHEMA_REGISTRY_BASIC_AUTH_USER_INFO"
 """The variable of the environment that has name and password of a schema registry, with a colon in between."""
 
@@ -190,11 +191,11 @@ def _format(address: str, options: dict[str, str]) -> str | DeclaredFormat:
     """
     suffix = address.rpartition(".")[2]
     name = options.get("format", suffix if suffix in MESSAGE_FORMATS else "jsonl")
-    registry, made = options.get("registry"), _WITH_REGISTRY.get(name)
+    registry, made = options.get("registry"), WITH_REGISTRY.get(name)
     if made is None and registry is None:
         return name
     if made is None or not registry:
-        with_one = " or ".join(_WITH_REGISTRY)
+        with_one = " or ".join(WITH_REGISTRY)
         msg = f"format {name!r}: registry is the address of the schemas of {with_one}, "
         raise UsageError(msg + "as in ?format=avro&registry=http://127.0.0.1:8081")
     login = os.environ.get(_LOGIN)

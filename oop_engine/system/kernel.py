@@ -20,8 +20,10 @@ from typing import Any
 from oop_engine.system.knobs import kernel_setting
 from oop_engine.system.stopwatch import COMPILED
 
-__all__ = ["Kernel", "njit"]
+__all__ = ["COMPILES", "Kernel", "njit"]
 
+COMPILES = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
+"""Whether kernels are compiled; else they are plain Python, in which nothing can be read behind a pointer."""
 _MAKING = threading.RLock()
 _places: list[tempfile.TemporaryDirectory[str]] = []  # removed when the process ends
 
@@ -74,6 +76,9 @@ def numba() -> Any:
     from numba.core import event
 
     event.register("numba:compile", _listener(event))
+    if not COMPILES:
+        words = "NUMBA_DISABLE_JIT is set: sums by group, minima and other kernels that read memory fail: unset it"
+        logging.getLogger("oop_engine").warning(words)
     if (
         setting := kernel_setting()
     ):  # a compiled kernel contains its knobs, and Numba's cache does not know them

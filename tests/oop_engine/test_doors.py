@@ -23,6 +23,7 @@ import pytest
 
 from oop_engine import (
     BadRow,
+    Change,
     ContractError,
     EngineError,
     Gathered,
@@ -242,6 +243,20 @@ def test_a_row_that_is_used_again_is_what_it_was_when_it_came(door: str, tmp_pat
     wanted = [{"ts": n, "host": f"h{n}", "ms": None} for n in range(5)]
     for number, (form, made) in enumerate(AGAIN.items()):
         assert DOORS[door](made(), tmp_path / str(number)) == wanted, form
+
+
+@pytest.mark.parametrize("form", [list, iter, asynchronous], ids=["list", "generator", "asynchronous"])
+def test_a_change_in_a_feed_of_a_service_is_one(form: Callable[[Any], Any]) -> None:
+    graph, sink = Graph("g"), Gathered()
+    edge = graph.add("edge", Punctuate(BoundedDisorder(5)), graph.source("in", SCHEMA))
+    windows = WindowAggregate({"ten": Tumbling(10)}, {"n": Count()}, changing=True)
+    graph.sink("out", graph.add("count", windows, edge))
+    change = Change(1, at=100, add={"twenty": Tumbling(20)}, drop=("ten",), operator="count")
+    rows = [{"ts": ts, "host": "a", "ms": None} for ts in range(140)]
+    feed = [*rows[:60], change, *rows[60:]]
+    run_async(serve(graph, {"in": form(feed)}, {"out": sink}))
+    assert multiset(sink.rows) == multiset(run(graph, {"in": feed}).table.to_pylist())
+    assert {row["n"] for row in sink.rows} == {10, 20}
 
 
 def test_a_list_within_a_row_is_what_it_was_when_the_row_came() -> None:

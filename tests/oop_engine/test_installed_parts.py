@@ -89,6 +89,7 @@ register_aggregate("most")(Max)
     )
     assert listed["windows of SQL"]["TENS"] == "my_parts"
     assert listed["sources"]["tail"].startswith("oop_engine.")
+    assert {"jsonl", "avro", "protobuf", "debezium-avro"} <= set(listed["formats of messages"])
 
 
 def test_a_window_of_sql_that_is_called_wrongly_is_an_error_with_its_place() -> None:

@@ -26,10 +26,12 @@ def sources(as_json: bool) -> None:
     For a program:
       oop-engine sources --json
     """
+    from oop_engine.connectors.by_name import WITH_REGISTRY
     from oop_engine.lab.report.table import grid
 
     with only_json(as_json):
         found = {kind: {name: known.home(name) for name in known} for kind, known in _registries().items()}
+        found["formats of messages"] |= dict.fromkeys(WITH_REGISTRY, WITH_REGISTRY["avro"].__module__)
     if as_json:
         print_json(found)
         return

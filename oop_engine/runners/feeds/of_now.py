@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from oop_engine.core.values.arrow_data import is_arrow
-from oop_engine.runners.feeds.kinds import MESSAGES, is_values
+from oop_engine.runners.feeds.kinds import READY, is_values
 from oop_engine.runners.feeds.rows import by_name, is_row
 from oop_engine.runners.feeds.still import still
 
@@ -32,7 +32,7 @@ def of_now(data: Any, read: Callable[[Any], Any] | None = None) -> Any:
 
 def _one(data: Any, read: Callable[[Any], Any] | None) -> Any:
     """Return one thing, which may be a row of values."""
-    if isinstance(data, MESSAGES):
+    if isinstance(data, READY):
         return data
     if is_arrow(data) or isinstance(data, Iterator):
         return data if read is None else read(data)
