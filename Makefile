@@ -4,7 +4,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
-SOURCE := oop_engine operators scenarios benchmarks tests conftest.py
+SOURCE := oop_engine benchmarks tests conftest.py
 JOBS   ?= auto
 # drawn once, for all processes of a test run have to collect the same tests
 SEED   := $(shell od -An -N2 -tu2 /dev/urandom | tr -d " ")

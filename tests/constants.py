@@ -8,18 +8,15 @@ from pathlib import Path
 
 __all__ = ["numbers"]
 
-_FOLDERS = ("oop_engine", "operators")
-
 
 def numbers(root: Path) -> Iterator[str]:
     """Yield the constants of modules that are a number in the source, as ``core.page.SHOWN``; knobs are calls."""
-    for folder in _FOLDERS:
-        for path in sorted((root / folder).rglob("*.py")):
-            inside = path.relative_to(root).with_suffix("").parts
-            if not {"operators", "scenarios"} & set(inside[1:2]):
-                module = ".".join(inside).removeprefix("oop_engine.").removeprefix("operators.")
-                for name in _of(ast.parse(path.read_text())):
-                    yield f"{module.removesuffix('.__init__')}.{name}"
+    for path in sorted((root / "oop_engine").rglob("*.py")):
+        inside = path.relative_to(root / "oop_engine").with_suffix("").parts
+        if inside[0] != "scenarios":
+            module = ".".join(inside).removeprefix("operators.").removesuffix(".__init__")
+            for name in _of(ast.parse(path.read_text())):
+                yield f"{module}.{name}"
 
 
 def _of(module: ast.Module) -> Iterator[str]:

@@ -9,22 +9,15 @@ from pathlib import Path
 
 from oop_engine.system.lazy_names import listed
 
-__all__ = ["FILES", "INSIDE", "MODULES", "ROOT", "is_for_types", "loaded", "module", "parsed", "text_of"]
+__all__ = ["FILES", "MODULES", "ROOT", "is_for_types", "loaded", "module", "parsed", "text_of"]
 
 ROOT = Path(__file__).parents[1]
-INSIDE = ("operators", "scenarios")  # folders of the repository that are packages of ``oop_engine``
-FILES = sorted(
-    p.relative_to(ROOT)
-    for folder in ("oop_engine", *INSIDE)
-    for p in (ROOT / folder).rglob("*.py")
-    if p.parts[len(ROOT.parts) + 1] not in INSIDE
-)
+FILES = sorted(path.relative_to(ROOT) for path in (ROOT / "oop_engine").rglob("*.py"))
 
 
 def module(path: Path) -> str:
     """Return the name by which a file is imported."""
-    inside = Path("oop_engine", path) if path.parts[0] in INSIDE else path
-    return ".".join(inside.with_suffix("").parts).removesuffix(".__init__")
+    return ".".join(path.with_suffix("").parts).removesuffix(".__init__")
 
 
 MODULES = {module(path): path for path in FILES}

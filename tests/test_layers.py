@@ -11,17 +11,18 @@ from pathlib import Path
 import pytest
 
 from tests.children import MOST_S
-from tests.sources import FILES, INSIDE, MODULES, ROOT, loaded, parsed, text_of
+from tests.sources import FILES, MODULES, ROOT, loaded, parsed, text_of
 
 # The rooms: a file imports from its own room and from those to the left of it.
 RANK = [
     "core", "system", "traces", "runners", "connectors", "service",
     "spark", "testing", "face", "lab", "query", "pipeline", "cli",
 ]  # fmt: skip
+LINKS = ("operators", "scenarios")  # at the top level, for readers: nothing is imported through them
 KNOBS = ["system", "knobs"]  # any room declares some
 KNOWS_OPERATORS = RANK[RANK.index("face") :]
 HALVES = {"window_aggregate": ("partial_aggregate", "consolidate")}  # what it can be split into
-REWRITES = "operators/rewrites/*.py"
+REWRITES = "oop_engine/operators/rewrites/*.py"
 # Inside ``operators/``: a file imports from its own floor and from those to the left; rooms of one floor, but for
 # values, know nothing of each other.
 FLOORS = [
@@ -55,12 +56,12 @@ ONLY_IN = {
     ],
     "confluent_kafka": [],  # as all libraries of connectors: by their names
     "uvloop": ["oop_engine/runners/event_loop.py"],
-    "datasketches": ["operators/aggregates/library_sketches.py"],
+    "datasketches": ["oop_engine/operators/aggregates/library_sketches.py"],
     "numba": [
         "oop_engine/system/kernel.py",
-        "operators/kernels/loops.py",
-        "operators/kernels/texts/memory.py",
-        "scenarios/hammer/contenders.py",
+        "oop_engine/operators/kernels/loops.py",
+        "oop_engine/operators/kernels/texts/memory.py",
+        "oop_engine/scenarios/hammer/contenders.py",
     ],
     "pyspark": ["oop_engine/spark/*.py", "oop_engine/spark/*/*.py", "oop_engine/pipeline/*.py"],
     "py4j": ["oop_engine/spark/*/*.py"],
@@ -89,7 +90,7 @@ def defines_operator(path: Path) -> bool:
 
 
 # All other files in operators/ are values (windows, aggregates, bands...): any operator may import them.
-OPERATORS = {m for m, p in MODULES.items() if p.parts[0] == "operators" and defines_operator(p)}
+OPERATORS = {m for m, p in MODULES.items() if p.parts[1] == "operators" and defines_operator(p)}
 
 
 def breach(path: Path, name: str) -> str | None:
@@ -97,13 +98,13 @@ def breach(path: Path, name: str) -> str | None:
     top, *rest = name.split(".")
     if top in ONLY_IN and not any(path.match(p) for p in ONLY_IN[top]):
         return f"{top} only in {', '.join(ONLY_IN[top])}"
-    if top in INSIDE:
+    if top in LINKS:
         return f"it is oop_engine.{top}: one class, one name"
-    if top != "oop_engine" or path.parts[0] == "scenarios" or not rest:
+    if top != "oop_engine" or path.parts[1] == "scenarios" or not rest:
         return None
     if rest[0] == "scenarios" and (str(path), rest[0]) not in BY_NAME:
         return "scenarios are the last to come"
-    if path.parts[0] == "operators":
+    if path.parts[1] == "operators":
         return operator_breach(path, rest)
     return None if rest == KNOBS else room_breach(path, rest[0])
 
@@ -112,7 +113,7 @@ def room_breach(path: Path, wanted: str) -> str | None:
     room = Path(path.parts[1]).stem
     if room == "__init__":
         return None
-    if wanted in INSIDE:
+    if wanted in LINKS:
         return None if room in KNOWS_OPERATORS else "it knows no operator"
     return f"{room} reaches up" if RANK.index(wanted) > RANK.index(room) else None
 
@@ -122,7 +123,7 @@ def floor(name: str) -> int:
 
 
 def floor_breach(path: Path, wanted: str) -> str | None:
-    room = path.parts[1]
+    room = path.parts[2]
     if floor(wanted) > floor(room):
         return f"{room} is a floor below {wanted}"
     strangers = floor(wanted) == floor(room) and room != wanted and room not in VALUES
@@ -174,10 +175,10 @@ def test_file_imports_only_what_its_layer_may(path: Path) -> None:
             "oop_engine/traces/formats/csv.py",
             "try:\n    from oop_engine import operators\nexcept ImportError: ...",
         ),
-        ("operators/meld.py", "from oop_engine.operators import Select"),
-        ("operators/meld.py", "from oop_engine import Graph"),
+        ("oop_engine/operators/meld.py", "from oop_engine.operators import Select"),
+        ("oop_engine/operators/meld.py", "from oop_engine import Graph"),
         (
-            "operators/windows/__init__.py",
+            "oop_engine/operators/windows/__init__.py",
             "def f():\n    from oop_engine.operators.slicing.accumulators import x",
         ),
     ],
@@ -191,11 +192,7 @@ def operators_in(text: str) -> list[str]:
     return [name for name in loaded(text, for_types=True) if name.startswith("oop_engine.operators")]
 
 
-KERNEL = [
-    p
-    for p in FILES
-    if p.parts[0] == "oop_engine" and p.parts[1] in RANK and p.parts[1] not in KNOWS_OPERATORS
-]
+KERNEL = [p for p in FILES if p.parts[1] in RANK and p.parts[1] not in KNOWS_OPERATORS]
 
 
 @pytest.mark.parametrize("path", KERNEL, ids=str)
@@ -214,23 +211,23 @@ def test_a_planted_type_is_found() -> None:
         ("oop_engine/core/graphs/graph.py", "asyncio"),
         ("oop_engine/core/graphs/graph.py", "operators.meld"),
         ("oop_engine/traces/formats/csv.py", "oop_engine.runners.replay"),
-        ("operators/meld.py", "oop_engine.operators.select"),
-        ("operators/meld.py", "oop_engine.core.graphs.graph"),
-        ("operators/levels/consolidate.py", "oop_engine.operators.window_aggregate"),
+        ("oop_engine/operators/meld.py", "oop_engine.operators.select"),
+        ("oop_engine/operators/meld.py", "oop_engine.core.graphs.graph"),
+        ("oop_engine/operators/levels/consolidate.py", "oop_engine.operators.window_aggregate"),
         ("oop_engine/spark/plan/two_level.py", "oop_engine.operators.meld"),
-        ("operators/meld.py", "numba"),
+        ("oop_engine/operators/meld.py", "numba"),
         ("oop_engine/connectors/sinks/part_files.py", "oop_engine.operators.meld"),
         ("oop_engine/connectors/source.py", "oop_engine.service.serve"),
         ("oop_engine/runners/local.py", "oop_engine.connectors.source"),
         ("oop_engine/runners/replay.py", "pyspark.sql"),
-        ("operators/meld.py", "oop_engine.scenarios.thesis.links"),
-        ("operators/meld.py", "oop_engine.operators.in_order.merge"),
-        ("operators/in_order/merge.py", "oop_engine.operators.rewrites.in_order"),
-        ("operators/slicing/closing.py", "oop_engine.operators.joining.run"),
-        ("operators/joining/run.py", "oop_engine.operators.slicing.panes"),
-        ("operators/joining/run.py", "oop_engine.operators.in_order.sorted_rows"),
-        ("operators/windows/session.py", "oop_engine.operators.slicing.closing"),
-        ("operators/kernels/panes.py", "oop_engine.operators.windows"),
+        ("oop_engine/operators/meld.py", "oop_engine.scenarios.thesis.links"),
+        ("oop_engine/operators/meld.py", "oop_engine.operators.in_order.merge"),
+        ("oop_engine/operators/in_order/merge.py", "oop_engine.operators.rewrites.in_order"),
+        ("oop_engine/operators/slicing/closing.py", "oop_engine.operators.joining.run"),
+        ("oop_engine/operators/joining/run.py", "oop_engine.operators.slicing.panes"),
+        ("oop_engine/operators/joining/run.py", "oop_engine.operators.in_order.sorted_rows"),
+        ("oop_engine/operators/windows/session.py", "oop_engine.operators.slicing.closing"),
+        ("oop_engine/operators/kernels/panes.py", "oop_engine.operators.windows"),
         ("oop_engine/lab/compare.py", "oop_engine.scenarios.thesis.links"),
         ("oop_engine/runners/inline.py", "oop_engine.spark.run"),
         ("oop_engine/runners/inline.py", "oop_engine.operators.meld"),
@@ -248,14 +245,14 @@ def test_the_tables_forbid(path: str, name: str) -> None:
         ("oop_engine/runners/inline.py", "oop_engine.runners.clock"),
         ("oop_engine/lab/compare.py", "oop_engine.operators.rewrites.in_order"),
         ("oop_engine/face.py", "oop_engine.spark.run"),
-        ("operators/bucket.py", "oop_engine.operators.windows"),
-        ("operators/windows/session.py", "oop_engine.operators.values.describe_value"),
-        ("operators/in_order/merge.py", "oop_engine.operators.joining.run"),
-        ("operators/slicing/closing.py", "oop_engine.operators.slicing.panes"),
+        ("oop_engine/operators/bucket.py", "oop_engine.operators.windows"),
+        ("oop_engine/operators/windows/session.py", "oop_engine.operators.values.describe_value"),
+        ("oop_engine/operators/in_order/merge.py", "oop_engine.operators.joining.run"),
+        ("oop_engine/operators/slicing/closing.py", "oop_engine.operators.slicing.panes"),
         ("oop_engine/lab/scenario.py", "oop_engine.scenarios.thesis.links"),
-        ("operators/rewrites/in_order.py", "oop_engine.operators.meld"),
-        ("operators/window_aggregate.py", "oop_engine.operators.levels.consolidate"),
-        ("operators/kernels/loops.py", "numba"),
+        ("oop_engine/operators/rewrites/in_order.py", "oop_engine.operators.meld"),
+        ("oop_engine/operators/window_aggregate.py", "oop_engine.operators.levels.consolidate"),
+        ("oop_engine/operators/kernels/loops.py", "numba"),
     ],
 )
 def test_the_tables_allow(path: str, name: str) -> None:

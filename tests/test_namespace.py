@@ -151,13 +151,3 @@ def test_it_lives_beside_a_foreign_scenarios_and_a_file_operators(
     fresh.pip(*INSTALL, foreign(tmp_path))
     fresh.pip("uninstall", "--yes", "oop-engine")
     assert (fresh.files("oop_engine"), fresh.files("scenarios")) == (set(), theirs)
-
-
-def test_the_folder_of_operators_is_no_package_of_its_own() -> None:
-    run = subprocess.run(
-        [sys.executable, "-c", "import operators"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert run.returncode == 1
-    assert run.stderr.splitlines()[-1] == (
-        "ImportError: the operators of oop-engine are the package oop_engine.operators; got 'operators': import that"
-    )

@@ -24,7 +24,7 @@ __all__ = ["Tries"]
 
 SECONDS = 300  # for a scenario or a test
 FAILED = 1  # pytest: tests were run, and some failed
-SOURCES = ("oop_engine", "operators", "scenarios", "tests")
+SOURCES = ("oop_engine", "tests")
 
 
 class Tries:

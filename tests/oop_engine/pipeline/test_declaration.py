@@ -100,7 +100,7 @@ def test_a_python_file_says_the_same_and_may_hold_the_graph(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", ["nyc_flights", "links"])
 def test_those_that_come_along_are_right(name: str) -> None:
-    said = load_declaration(ROOT / "scenarios" / "pipelines" / f"{name}.toml")
+    said = load_declaration(ROOT / "oop_engine" / "scenarios" / "pipelines" / f"{name}.toml")
     assert said.graph_file is not None
     assert said.graph_file.is_file()
 

@@ -412,7 +412,7 @@ def comparable(table: pa.Table) -> list[tuple[Any, ...]]:
 
 def test_the_flights_are_those_of_the_scenario(spark: SparkSession, january: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    said = load_declaration(ROOT / "scenarios" / "pipelines" / "nyc_flights.toml")
+    said = load_declaration(ROOT / "oop_engine" / "scenarios" / "pipelines" / "nyc_flights.toml")
 
     did: list[str] = []
 

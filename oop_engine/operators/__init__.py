@@ -11,10 +11,6 @@ from typing import TYPE_CHECKING
 from oop_engine.system.lazy_names import lazy_names
 from oop_engine.system.other_names import INSTEAD
 
-if __name__ != "oop_engine.operators":  # a class under two names would be two classes
-    msg = f"the operators of oop-engine are the package oop_engine.operators; got {__name__!r}: import that"
-    raise ImportError(msg)
-
 if TYPE_CHECKING:  # operators
     from oop_engine.operators.aggregate import Aggregate as Aggregate
     from oop_engine.operators.apply import Apply as Apply
