@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from oop_engine.lab.run import Run
 from oop_engine.lab.scenario import Claim, Scenario
-
-if TYPE_CHECKING:
-    from oop_engine.lab.compare import Run
 
 __all__ = ["agreement_of"]
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from oop_engine.lab.answers import as_table, check_columns
-from oop_engine.lab.brute_force import NoTruthError, true_answer
-from oop_engine.lab.scenario import Scenario, Values, Variant
+from oop_engine.lab.brute_force.true_answer import NoTruthError, true_answer
+from oop_engine.lab.run import HeldTo, Values
+from oop_engine.lab.scenario import Scenario, Variant
 
-__all__ = ["HeldTo", "Measure", "measure_of"]
-
-HeldTo = Literal["truth", "brute force", "first plan", "nothing"]
+__all__ = ["Measure", "measure_of"]
 
 
 class Measure(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,13 +14,11 @@ from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.lab.answers import missing_and_wrong
+from oop_engine.lab.run import Run
 from oop_engine.lab.scenario import Claim, Scenario, Variant
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.runners.feeds.forms import Intake
-
-if TYPE_CHECKING:
-    from oop_engine.lab.compare import Run
 
 __all__ = ["scenario_of"]
 

@@ -12,16 +12,14 @@ import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from oop_engine.core.close_names import closest_or_all
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.graph import Graph
+from oop_engine.lab.run import Run, Values
 from oop_engine.operators.rewrites.pruned import pruned
 from oop_engine.system.python_file import load_file
-
-if TYPE_CHECKING:
-    from oop_engine.lab.compare import Run
 
 __all__ = [
     "COMPLETE_AT",
@@ -37,7 +35,6 @@ __all__ = [
     "names",
 ]
 
-Values = dict[str, Any]
 Feeds = Mapping[str, Any]
 COMPLETE_AT = "complete_at"
 """Column of a truth table: when the last tuple of the row had arrived (int64)."""

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from oop_engine import GroupWise, Linear, Message, Page, Schema
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.units import to_units
-from oop_engine.lab.compare import Run
+from oop_engine.lab.run import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Values, Variant
 from oop_engine.operators.aggregates import Avg, Count
 from oop_engine.operators.edge.describe import Describe

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from oop_engine.lab.brute_force import memberships
+from oop_engine.lab.brute_force.windows import memberships
 from oop_engine.lab.scenario import COMPLETE_AT
 
 __all__ = ["cut_out", "mean_error", "windows", "wrong_results"]

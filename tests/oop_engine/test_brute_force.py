@@ -16,7 +16,7 @@ import oop_engine.operators.aggregates as every
 from oop_engine import Graph, Message, Page, Schema
 from oop_engine.core.graphs.graph import Stream
 from oop_engine.lab.answers import missing_and_wrong
-from oop_engine.lab.brute_force import NoTruthError, true_answer
+from oop_engine.lab.brute_force.true_answer import NoTruthError, true_answer
 from oop_engine.lab.scenario import COMPLETE_AT
 from oop_engine.operators import (
     M4,

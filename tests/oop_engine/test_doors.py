@@ -47,7 +47,7 @@ from oop_engine import (
 )
 from oop_engine.core.operator import Operator
 from oop_engine.core.values.arrow_data import is_arrow
-from oop_engine.lab.brute_force import true_answer
+from oop_engine.lab.brute_force.true_answer import true_answer
 from oop_engine.operators import BoundedDisorder, Count, Punctuate, Tumbling, WindowAggregate
 from oop_engine.runners.event_loop import run_async
 from oop_engine.runners.feeds.forms import RING, Intake

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oop_engine.lab.compare import Run
 from oop_engine.lab.report.plots import (
     STATES,
     binned,
@@ -19,6 +18,7 @@ from oop_engine.lab.report.plots import (
     styles,
     time_scale,
 )
+from oop_engine.lab.run import Run
 from oop_engine.lab.scenario import Sweep
 
 __all__ = ["delay_curves", "state_curves", "sweep_figures"]

@@ -16,7 +16,7 @@ from importlib.resources import files
 from typing import Any
 
 from oop_engine.lab.answers import CLOSE
-from oop_engine.lab.compare import Comparison, Run
+from oop_engine.lab.compare import Comparison
 from oop_engine.lab.origin import versions
 from oop_engine.lab.report import plots
 from oop_engine.lab.report.columns import EXCESS, Figure, columns, order_word, shown_runs, span
@@ -26,6 +26,7 @@ from oop_engine.lab.report.headline import best, headline, headline_runs
 from oop_engine.lab.report.opponent import FAIR, buffers
 from oop_engine.lab.report.play import Play, played
 from oop_engine.lab.report.words import count, label, plain, size, text
+from oop_engine.lab.run import Run
 from oop_engine.lab.scenario import Claim
 
 __all__ = ["page"]

@@ -15,11 +15,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.units import TIME_UNITS, to_seconds
-from oop_engine.lab.compare import Run
 from oop_engine.lab.recording import Recording
 from oop_engine.lab.report.headline import headline_runs
 from oop_engine.lab.report.plots import Style, styles
 from oop_engine.lab.report.words import count
+from oop_engine.lab.run import Run
 
 __all__ = ["Play", "played"]
 

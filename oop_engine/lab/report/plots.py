@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.core.units import TIME_UNITS, to_seconds
-from oop_engine.lab.compare import Run
 from oop_engine.lab.report.columns import order_word
+from oop_engine.lab.run import Run
 from oop_engine.lab.scenario import Sweep
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ from oop_engine import Message, Operator, Page, Schema
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.units import to_units
-from oop_engine.lab.compare import Run
+from oop_engine.lab.run import Run
 from oop_engine.lab.scenario import COMPLETE_AT, Claim, Parameter, Scenario, Sweep, Timed, Values, Variant
 from oop_engine.operators.aggregates import Avg, Min
 from oop_engine.operators.edge.punctuate import Punctuate

@@ -29,7 +29,7 @@ from oop_engine import Message, Operator, Page, Schema
 from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.graph import Graph
-from oop_engine.lab.compare import Run
+from oop_engine.lab.run import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Timed, Values, Variant
 from oop_engine.operators.aggregates import (
     Aggregation,

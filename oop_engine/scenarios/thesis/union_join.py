@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from oop_engine import Message
 from oop_engine.core.graphs.graph import Graph
-from oop_engine.lab.compare import Run
+from oop_engine.lab.run import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
 from oop_engine.operators.aggregates import Count
 from oop_engine.operators.edge.punctuate import Punctuate

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.schema import Schema
-from oop_engine.lab.brute_aggregates import NoTruthError, array_of, ranks_of
+from oop_engine.lab.brute_force.aggregates import NoTruthError, array_of, ranks_of
 from oop_engine.operators.values.expressions import Expression, evaluate, mask_of
 from oop_engine.operators.windows import (
     Delimited,

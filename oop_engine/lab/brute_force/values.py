@@ -10,8 +10,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oop_engine.core.schema import Schema
-from oop_engine.lab import brute_aggregates
-from oop_engine.lab.brute_aggregates import ByArrow, NoTruthError, array_of, numbers_of, ranks_of, rows_of
+from oop_engine.lab.brute_force import aggregates as brute_aggregates
+from oop_engine.lab.brute_force.aggregates import (
+    ByArrow,
+    NoTruthError,
+    array_of,
+    numbers_of,
+    ranks_of,
+    rows_of,
+)
 from oop_engine.operators.aggregates import (
     Aggregation,
     ApproxCountDistinct,

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.lab.brute_aggregates import NoTruthError
-from oop_engine.lab.brute_folded import FOLDED, GroupedTuples, Window
+from oop_engine.lab.brute_force.aggregates import NoTruthError
+from oop_engine.lab.brute_force.folded import FOLDED, GroupedTuples, Window
 from oop_engine.operators.windows import FixedBand, Global, Intervals, Landmark, Session, Sliding, Tumbling
 
 __all__ = ["Members", "members", "memberships"]

@@ -20,10 +20,10 @@ from oop_engine.core.groups.group_index import GroupIndex
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
-from oop_engine.lab.brute_aggregates import NoTruthError, array_of, integers
-from oop_engine.lab.brute_folded import GroupedTuples
-from oop_engine.lab.brute_values import asked
-from oop_engine.lab.brute_windows import members, memberships
+from oop_engine.lab.brute_force.aggregates import NoTruthError, array_of, integers
+from oop_engine.lab.brute_force.folded import GroupedTuples
+from oop_engine.lab.brute_force.values import asked
+from oop_engine.lab.brute_force.windows import members, memberships
 from oop_engine.lab.scenario import COMPLETE_AT
 from oop_engine.operators.apply import Apply
 from oop_engine.operators.edge.describe import Describe
