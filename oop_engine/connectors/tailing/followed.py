@@ -10,7 +10,7 @@ from oop_engine.connectors.tailing.bytes_at import BytesAt, PackedBytes, codec_o
 from oop_engine.connectors.tailing.generations import Generation
 from oop_engine.system.knobs import knob
 
-__all__ = ["LONGEST", "TOO_LONG", "CutError", "Followed", "is_copy", "is_short", "knows"]
+__all__ = ["LONGEST", "TOO_LONG", "CutError", "Followed", "is_copy", "knows", "short_from"]
 
 LONGEST = 1 << 22
 """Bytes of the longest line, with its line feed."""
@@ -192,19 +192,23 @@ def is_copy(generation: Generation, place: list[Any]) -> bool:
     return generation.written_ns // step >= int(written_ns) // step
 
 
-def is_short(generation: Generation, content: BytesAt, place: list[Any]) -> bool:
-    """Return whether a file is the compressed form of a part of that which was read to a position.
+def short_from(generation: Generation, content: BytesAt, place: list[Any]) -> int | None:
+    """Return where to go on in the compressed form of a part of the file of a position; None: it is another file.
 
-    Lines that a program writes while its file is compressed are in the file alone, which is removed then.
+    Lines that a program writes while its file is compressed are in the file alone, which is removed then.  The form has
+    fewer bytes than were read, or the bytes before the offset (or the known ones at its start) beyond the first line,
+    which other files may have too.
     """
-    _, at, _, head, written_ns = place[:5]
+    _, at, seen, head, written_ns = place[:5]
     step = _step_ns(generation)
-    return (
-        isinstance(content, PackedBytes)
-        and not content.holds(at)
-        and generation.written_ns // step <= int(written_ns) // step
-        and (not content.holds(_HEAD) or crc32(content.read(0, _HEAD)) == head)
-    )
+    if not isinstance(content, PackedBytes) or generation.written_ns // step > int(written_ns) // step:
+        return None
+    if content.holds(at):
+        start = content.read(0, min(at, _HEAD) or seen)
+        return at if b"\n" in start[:-1] and knows(content, at, seen, head) else None
+    if not content.holds(_HEAD) or crc32(content.read(0, _HEAD)) == head:
+        return content.size()
+    return None
 
 
 def _step_ns(generation: Generation) -> int:

@@ -18,7 +18,7 @@ from typing import Any
 
 from oop_engine.connectors.source import BEGIN_AGAIN
 from oop_engine.connectors.tailing.bytes_at import BytesAt, begins_with, codec_of, open_bytes
-from oop_engine.connectors.tailing.followed import CutError, Followed, is_copy, is_short, knows
+from oop_engine.connectors.tailing.followed import CutError, Followed, is_copy, knows, short_from
 from oop_engine.connectors.tailing.generations import Generation, generations, start_of, with_inode
 from oop_engine.core.errors import TraceError
 
@@ -438,17 +438,17 @@ class LogTail:
         return Followed(open_bytes(family[number].path), place[1], self._refuse).goes_on(place)
 
     def _short_form_of(self, place: list[Any]) -> Followed | None:
-        """Return the compressed form of a file that was read farther than it has bytes: at its end."""
-        if len(place) < 5 or not place[1]:
+        """Return the newest compressed form of a part of the file of a position, from its offset on, or at its end."""
+        if len(place) < 5 or not any(place[1:3]):
             return None
         followed = self._inodes()
-        for each in generations(self._path):
+        for each in reversed(generations(self._path)):
             if each.inode in followed or not codec_of(each.path.name):
                 continue
             content = open_bytes(each.path)
             try:
-                if is_short(each, content, place):
-                    return Followed(content, content.size(), self._refuse).goes_on(place)
+                if (at := short_from(each, content, place)) is not None:
+                    return Followed(content, at, self._refuse).goes_on(place)
             except OSError:  # damaged
                 pass
             content.close()
