@@ -30,12 +30,12 @@ UNPACKABLE = (TypeError, ValueError, OverflowError, pa.ArrowException)
 
 
 def lasting(data: Any) -> Any:
-    """Return data that can be read twice: as ``of_now``, and of iterators and Arrow data all that is in them."""
+    """Return data that can be read twice: as ``of_now``; of iterators, traces and Arrow data all that is in them."""
     return of_now(data, _read)
 
 
 def _read(data: Any) -> Any:
-    """Return all that is in Arrow data or an iterator."""
+    """Return all that is in Arrow data, an iterator or a trace."""
     return _batches(data) if hasattr(data, "__arrow_c_stream__") else [of_now(each, _read) for each in data]
 
 

@@ -146,7 +146,6 @@ def require_textual(fields: pa.Schema, format: str) -> None:
     """Raise ``TraceError`` if a column of ``fields`` cannot be text."""
     for field in fields:
         if not is_textual(field.type) or pa.types.is_null(field.type):
-            msg = (
-                f"{format}: column {field.name!r}: {field.type} has no text form: use arrow, msgpack, parquet"
-            )
+            more = "" if pa.types.is_interval(field.type) else ", parquet"
+            msg = f"{format}: column {field.name!r}: {field.type} has no text form: use arrow, msgpack{more}"
             raise TraceError(msg)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -151,6 +152,30 @@ def test_arrivals_that_are_times_come_in_the_unit_of_the_schema() -> None:
     for schema, wrong in ((rows, came[:1]), (SECONDS.select(["ts"]), np.array(["NaT"], "M8[s]"))):
         with pytest.raises(ContractError, match="arrivals must be"):
             Page.of(schema, {"ts": [1]}, wrong)
+
+
+def test_an_interval_of_parquet_is_one_or_is_refused_with_the_call_that_converts_it(tmp_path: Path) -> None:
+    path, kind = tmp_path / "a.parquet", pa.month_day_nano_interval()
+    spans = "[interval '14 months 3 days 2 milliseconds', null, interval '5 days']"
+    duckdb.sql(f"copy (select unnest([1, 2, 3]) as ts, unnest({spans}) as x) to '{path}'")
+    whole = Schema({"ts": pa.int64(), "x": kind}, "ts", "s")
+    [page] = open_trace(path, whole).pages()
+    assert page.column("x").to_pylist() == [
+        pa.MonthDayNano([14, 3, 2_000_000]),
+        None,
+        pa.MonthDayNano([0, 5, 0]),
+    ]
+    assert open_trace(path, time="ts", unit="s").schema.type_of("x") == kind
+    way_out = r"'x' must be duration\[us\]; got month_day_nano_interval: .*convert it: pa.array\("
+    with pytest.raises(TraceError, match=way_out):
+        open_trace(path, Schema({"ts": pa.int64(), "x": pa.duration("us")}, "ts", "s"))
+    for suffix in ("parquet", "csv", "jsonl"):
+        with pytest.raises(TraceError, match=f"{suffix}: column 'x': .*: use arrow, msgpack$"):
+            write_trace(tmp_path / f"b.{suffix}", whole, [page])
+    write_trace(tmp_path / "b.arrow", whole, [page])
+    assert [each.column("x") for each in open_trace(tmp_path / "b.arrow", whole).pages()] == [
+        page.column("x")
+    ]
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "msgpack"])

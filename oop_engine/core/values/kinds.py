@@ -166,6 +166,11 @@ def _call(found: pa.DataType, wanted: pa.DataType) -> str:
             return "pc.round(column)"
         case (("instant" | "local time" | "time of day" | "length of time"), same) if same == of:
             return _cutting(wanted)
+        case "month_day_nano_interval", "length of time":
+            span = "timedelta(each.days, microseconds=each.nanoseconds // 1000)"
+            return f"pa.array([each and {span} for each in column.to_pylist()], pa.duration('us')), if months are 0"
+        case "month_day_nano_interval", "text":
+            return "pa.array([each and str(each) for each in column.to_pylist()], pa.string())"
     return ""
 
 

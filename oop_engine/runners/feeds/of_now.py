@@ -9,15 +9,17 @@ from oop_engine.core.values.arrow_data import is_arrow
 from oop_engine.runners.feeds.kinds import READY, is_values
 from oop_engine.runners.feeds.rows import by_name, is_row
 from oop_engine.runners.feeds.still import still
+from oop_engine.runners.feeds.tables import fields_of_array
+from oop_engine.traces.trace import Trace
 
 __all__ = ["of_now"]
 
 
 def of_now(data: Any, read: Callable[[Any], Any] | None = None) -> Any:
-    """Return the data that a source gives, of rows a copy; ``read`` is called with Arrow data and iterators.
+    """Return the data that a source gives, of rows a copy; ``read`` is called with Arrow data, iterators and traces.
 
-    A row of any class that names its values is a dictionary then; one of values alone is a list of one row, since a
-    tuple comes back from a folder as a list.
+    A row of any class that names its values is a dictionary then, a structured array one of columns; a row of values
+    alone is a list of one row, since a tuple comes back from a folder as a list.
 
     >>> row = {"ts": 1, "tags": ["a"]}
     >>> found = of_now(row)
@@ -34,8 +36,10 @@ def _one(data: Any, read: Callable[[Any], Any] | None) -> Any:
     """Return one thing, which may be a row of values."""
     if isinstance(data, READY):
         return data
-    if is_arrow(data) or isinstance(data, Iterator):
+    if is_arrow(data) or isinstance(data, Iterator | Trace):
         return data if read is None else read(data)
+    if (names := fields_of_array(data)) is not None:
+        return still({name: data[name] for name in names})
     if _is_row_of_values(data):
         return still([*data])
     if is_row(data):

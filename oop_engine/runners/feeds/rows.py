@@ -1,7 +1,7 @@
 """Rows: the values of a row of Python, whatever kind of object it is, in the order of the columns of a schema.
 
-A row is a dictionary or another mapping, a dataclass, a named tuple, an object of attrs, or a plain tuple or list of as
-many values as there are columns, in their order.
+A row is a dictionary or another mapping, a dataclass, a named tuple, an object of attrs, a row of a structured array,
+or a plain tuple or list of as many values as there are columns, in their order.
 
 One rule for names, at every door: a column that a row lacks is null in it, and a name that is no column is left out.  A
 row that lacks a column *and* has a name that is no column is bad, for a name is likely misspelt; so is a row without
@@ -118,6 +118,8 @@ def by_name(row: Any) -> Mapping[Any, Any]:
         return row
     if (names := _field_names(row)) is not None:
         return {name: getattr(row, name) for name in names}
+    if (names := _names_in_dtype(row)) is not None:
+        return {name: row[name] for name in names}
     if hasattr(row, "asDict"):  # a row of Spark
         found: Mapping[Any, Any] = row.asDict()
         return found
@@ -128,6 +130,8 @@ def is_row(given: Any) -> bool:
     """Tell whether an object is a row by names: a mapping, a dataclass, a named tuple, a row of a database."""
     if isinstance(given, Mapping) or _field_names(given) is not None or hasattr(given, "asDict"):
         return True
+    if _names_in_dtype(given) is not None:
+        return True
     return callable(getattr(given, "keys", None)) and hasattr(given, "__getitem__")
 
 
@@ -137,6 +141,11 @@ def _misspelt(lacks: list[str], others: list[object]) -> str:
         if hint := did_you_mean(other, lacks):
             return f"there is no column {other!r}{hint}"
     return f"there is no column {others[0]!r}, and the row has no {lacks[0]!r}: give None where there is no value"
+
+
+def _names_in_dtype(row: Any) -> Sequence[str] | None:
+    """Return the names in one row of a structured array of NumPy; None: it is none."""
+    return None if getattr(row, "ndim", 1) else getattr(getattr(row, "dtype", None), "names", None)
 
 
 def _field_names(row: Any) -> Sequence[str] | None:

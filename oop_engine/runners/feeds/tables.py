@@ -50,8 +50,8 @@ def value_at(column: Any, at: int) -> Any:
 
 
 def fields_of_array(given: Any) -> tuple[str, ...] | None:
-    """Return the names of the columns of a structured array of NumPy; None: it is none."""
-    return getattr(getattr(given, "dtype", None), "names", None) if hasattr(given, "ndim") else None
+    """Return the names of the columns of a structured array of NumPy; None: it is none, or one row of such."""
+    return getattr(getattr(given, "dtype", None), "names", None) if getattr(given, "ndim", 0) else None
 
 
 def _tables(given: Any, schema: Schema, place: str) -> Iterator[Columns]:

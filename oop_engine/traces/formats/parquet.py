@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,8 @@ _INT96: dict[str, Any] = {"coerce_int96_timestamp_unit": "us"}
 """Nanoseconds since 1970, as which Arrow reads them else, end in 2262, and INT96 does not."""
 _ARROW = b"ARROW:schema"
 _STORED_OTHERWISE = {pa.time32("s"): pa.time32("ms"), pa.date64(): pa.date32()}
+_INTERVAL = struct.Struct("<III")
+"""Months, days and milliseconds, which Arrow reads as twelve bytes."""
 _MOST_MICROSECONDS = (2**63 - 1) // 1000 - 1
 
 
@@ -42,7 +45,8 @@ class ParquetReader:
         with readable(path), seekable(path) as source, pq.ParquetFile(source, **_INT96) as file:
             self.marks = Marks.of(file.schema_arrow)
             self._written = _written_as(file)
-            self._int96 = _int96_in(file)
+            self._written |= dict.fromkeys(_columns_of(file, "INTERVAL"), pa.month_day_nano_interval())
+            self._int96 = _columns_of(file, "INT96")
             self.fields = _with_types(file.schema_arrow.remove_metadata(), self._written)
 
     def read(self, columns: pa.Schema, page_rows: int) -> Iterator[Record]:
@@ -69,12 +73,12 @@ class ParquetReader:
             yield from file.iter_batches(page_rows, columns=names, use_threads=False)
 
     def _as_written(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return columns in the types that were given to the writer, which Parquet has not."""
+        """Return columns in types that were given to the writer and that Parquet has not, and intervals as such."""
         if not self._written.keys() & set(batch.schema.names):
             return batch
         fields = _with_types(batch.schema, self._written)
         return pa.RecordBatch.from_arrays(
-            [c.cast(f.type) for c, f in zip(batch.columns, fields, strict=True)], schema=fields
+            [_as_type(c, f.type) for c, f in zip(batch.columns, fields, strict=True)], schema=fields
         )
 
 
@@ -83,7 +87,11 @@ class ParquetWriter:
 
     def __init__(self, sink: pa.NativeFile, fields: pa.Schema, marks: Marks) -> None:
         self._fields = marks.on(fields)
-        self._writer = pq.ParquetWriter(sink, self._fields)
+        try:
+            self._writer = pq.ParquetWriter(sink, self._fields)
+        except pa.ArrowNotImplementedError:
+            _require_stored(fields)
+            raise
         self._held: list[pa.RecordBatch] = []
         self._rows = 0
 
@@ -110,6 +118,16 @@ class ParquetWriter:
             self._held, self._rows = [], 0
 
 
+def _require_stored(fields: pa.Schema) -> None:
+    """Raise ``TraceError`` if a column is of a type that Parquet has not."""
+    for field in fields:
+        try:
+            pq.ParquetWriter(pa.BufferOutputStream(), pa.schema([field])).close()
+        except pa.ArrowException as error:
+            msg = f"parquet: column {field.name!r}: {field.type} has no form in Parquet: use arrow, msgpack"
+            raise TraceError(msg) from error
+
+
 def _written_as(file: pq.ParquetFile) -> dict[str, pa.DataType]:
     """Return the types of columns that were given to the writer and that Parquet stores as others."""
     packed = (file.metadata.metadata or {}).get(_ARROW)
@@ -120,9 +138,19 @@ def _written_as(file: pq.ParquetFile) -> dict[str, pa.DataType]:
     return {name: kind for name, kind in kinds.items() if found.field(name).type == _STORED_OTHERWISE[kind]}
 
 
-def _int96_in(file: pq.ParquetFile) -> set[str]:
+def _columns_of(file: pq.ParquetFile, kind: str) -> set[str]:
+    """Return the columns of a physical or a converted type of Parquet."""
     columns = (file.schema.column(i) for i in range(len(file.schema)))
-    return {column.path for column in columns if column.physical_type == "INT96" and "." not in column.path}
+    return {c.path for c in columns if kind in (c.physical_type, c.converted_type) and "." not in c.path}
+
+
+def _as_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    if not pa.types.is_interval(kind):
+        return column.cast(kind)
+    spans = [each and _INTERVAL.unpack(each) for each in column.to_pylist()]
+    return pa.array(
+        [span and pa.MonthDayNano([span[0], span[1], span[2] * 1_000_000]) for span in spans], kind
+    )
 
 
 def _with_types(fields: pa.Schema, kinds: dict[str, pa.DataType]) -> pa.Schema:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import datetime
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -26,6 +28,7 @@ from oop_engine import (
     Schema,
     TraceError,
     UsageError,
+    open_trace,
     serve,
 )
 from oop_engine.connectors.paths import check_paths
@@ -144,6 +147,41 @@ def test_all_kinds_of_data_are_kept(tmp_path: Path) -> None:
     assert str(kept[4]) == str(items[4])
     assert kept[5].to_pylist() == [{"ts": 1, "key": "a"}]
     assert kept[6:] == live[6:] == [[batch], [batch], [batch, batch]]
+
+
+STRUCTURED = np.array([(1, b"a"), (2, b"b")], [("ts", "i4"), ("key", "S1")])
+
+
+def a_trace(folder: Path) -> Any:
+    path = folder / "trace.jsonl"
+    path.write_text('{"ts": 1, "key": "a"}\n{"punctuation": {"below": 2}}\n{"ts": 2, "key": "b"}\n')
+    return open_trace(path, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        a_trace, lambda _: STRUCTURED.copy(), lambda _: [*STRUCTURED], lambda _: STRUCTURED.copy().view(np.recarray),
+        lambda _: iter(STRUCTURED), lambda _: pd.DataFrame({"ts": [1, 2], "key": ["a", "b"]}),
+        lambda _: {"ts": np.array([1, 2]), "key": ["a", "b"]},
+    ],
+    ids=["trace", "structured", "its rows", "records", "iterator", "frame", "columns"],
+)  # fmt: skip
+def test_a_journal_keeps_all_forms_that_a_service_takes(form: Callable[[Path], Any], tmp_path: Path) -> None:
+    graph = Graph("g")
+    graph.sink("out", graph.source("in", SCHEMA))
+
+    async def feed() -> AsyncIterator[Any]:
+        given = form(tmp_path)
+        yield given
+        if isinstance(given, np.ndarray):
+            given["ts"] = 0  # may be used again
+
+    for source in (feed(), Journal(feed(), tmp_path / "journal")):
+        results = Gathered()
+        served = run_async(serve(graph, {"in": source}, {"out": results}))
+        assert [(row["ts"], row["key"]) for row in results.rows] == [(1, "a"), (2, "b")]
+        assert served.unreadable == {"in": {}}
 
 
 def test_data_that_cannot_be_kept_are_told(tmp_path: Path) -> None:
