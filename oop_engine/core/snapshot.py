@@ -12,7 +12,6 @@ import math
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import msgpack
@@ -24,13 +23,13 @@ from oop_engine.core.errors import SnapshotError
 from oop_engine.core.saved import Saved
 from oop_engine.core.sizes import copied
 
-__all__ = ["Later", "Migration", "changing", "frozen", "pack", "readable", "unpack"]
+__all__ = ["Later", "Migration", "frozen", "pack", "readable", "unpack"]
 
 Migration = Callable[[dict[Any, Any]], dict[Any, Any]]
 """Takes the state that ``save`` returned in one version, and returns that of the next."""
 
 _ARRAY, _BATCH, _BIG = 1, 2, 3
-_FORMAT = b"oop-engine/3"
+_FORMAT = b"oop-engine/1"
 _SUM = 4  # bytes of the checksum, behind the name of the format
 _HEAD = 512  # bytes of an array that its type and shape are within
 _LENGTHS = ((1 << 8, 2), (1 << 16, 3), (1 << 32, 5))  # a length below has so many bytes, with its kind
@@ -45,25 +44,6 @@ class Later:
     """
 
     make: Callable[[], Any]
-
-
-def changing(change: Migration, *paths: str) -> Migration:
-    """Return the migration that changes the parts at ``paths`` (``closing.net``; "": the whole), where there are any.
-
-    >>> changing(lambda part: {"late": 0, **part}, "edge")({"edge": {"below": 3}})
-    {'edge': {'late': 0, 'below': 3}}
-    """
-    return partial(_changed, change, paths)
-
-
-def _changed(change: Migration, paths: tuple[str, ...], state: dict[Any, Any]) -> dict[Any, Any]:
-    for path in paths:
-        name, _, rest = path.partition(".")
-        if not name:
-            state = change(state)
-        elif name in state:
-            state = {**state, name: _changed(change, (rest,), state[name])}
-    return state
 
 
 def frozen(value: Any) -> Any:

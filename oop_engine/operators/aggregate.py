@@ -15,7 +15,7 @@ Source: thesis 6.1.3.2, figure 6-4; a bound closes all windows with end <= bound
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,6 @@ from oop_engine.core.punctuation import Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
-from oop_engine.operators.keys.behind import with_bounds
 from oop_engine.operators.slicing.checks import MOST_PARTIALS, check_overlap, checked
 from oop_engine.operators.slicing.closing import Closing
 from oop_engine.operators.slicing.output import Output, Stamp
@@ -103,9 +102,6 @@ class Aggregate(Operator):
     >>> [m.to_pylist() for _, m in count.on_punctuation(0, Linear(10)) if isinstance(m, Page)]
     [[{'window_start': 0, 'window_end': 10, 'n': 2}]]
     """
-
-    state_version = 2
-    migrations: ClassVar = {1: with_bounds}
 
     def __init__(
         self, windows: Windows, aggregates: Mapping[str, Aggregation], by: Sequence[str] = (),

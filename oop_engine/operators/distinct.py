@@ -21,7 +21,7 @@ Tucker et al., TKDE 15(3), 2003.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -47,9 +47,8 @@ from oop_engine.core.groups.timers import Timers
 from oop_engine.core.groups.zeros import with_unsigned_zeros, zeros_in
 from oop_engine.core.punctuation import passed
 from oop_engine.core.saved import Saved
-from oop_engine.core.snapshot import changing
 from oop_engine.operators.kernels.hashing import add_pairs
-from oop_engine.operators.keys.behind import Behind, with_bounds
+from oop_engine.operators.keys.behind import Behind
 from oop_engine.operators.keys.group_match import matching
 from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.revisions.net_rows import NetRows
@@ -66,17 +65,6 @@ _FEW = knob(__name__, "_FEW", 1024)  # so few pairs are compared with each bound
 
 def _roomy(column: Integers, size: int) -> Integers:
     return filled_up(column, max(size, 2 * column.size), 0) if size > column.size else column
-
-
-def _with_bounds(state: dict[Any, Any]) -> dict[Any, Any]:
-    return changing(with_bounds, "net" if "net" in state else "")(state)
-
-
-def _with_lives(state: dict[Any, Any]) -> dict[Any, Any]:
-    if "net" in state:
-        return state
-    none = np.empty(0, np.int64)
-    return {**state, "lives": state["slots"], "renewed": none, "renewed_lives": none, "due": 0}
 
 
 @checked_arguments
@@ -96,9 +84,6 @@ class Distinct(Operator):
     >>> list(distinct.on_punctuation(0, Linear(2))), distinct.state().tuples
     ([(0, Linear(below=2))], 1)
     """
-
-    state_version = 3
-    migrations: ClassVar = {1: _with_bounds, 2: _with_lives}
 
     revisions = "takes"
     waits = "every value is kept"

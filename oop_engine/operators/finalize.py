@@ -12,15 +12,13 @@ Source     punctuation (thesis ch. 4, eq. 4.1), which holds for changes too;
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import GroupWise, Linear, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
-from oop_engine.core.snapshot import changing
-from oop_engine.operators.keys.behind import with_bounds
 from oop_engine.operators.revisions.net_rows import NetRows
 
 __all__ = ["Finalize"]
@@ -44,9 +42,6 @@ class Finalize(Operator):
     >>> page.to_pylist()
     [{'ts': 10, 'n': 2}]
     """
-
-    state_version = 2
-    migrations: ClassVar = {1: changing(with_bounds, "net")}
 
     revisions = "takes"
     waits = "rows that may be taken back"

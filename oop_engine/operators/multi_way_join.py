@@ -20,7 +20,7 @@ tuples in all other streams, in the one with the fewest matches first, before an
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import pyarrow as pa
 
@@ -32,10 +32,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import Punctuation, Wants
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
-from oop_engine.core.snapshot import changing
 from oop_engine.operators.joining.bands import AsOf, Bands
-from oop_engine.operators.joining.bounds import with_highest
-from oop_engine.operators.joining.index import with_tuples_in_order
 from oop_engine.operators.joining.star import StarState
 from oop_engine.operators.joining.terms import JoinTerms, key_columns
 
@@ -69,9 +66,6 @@ class MultiJoin(Operator):
     >>> page.to_pylist()
     [{'ts': 7, 'k': 'x', 'ts_b': 8, 'k_b': 'x', 'ts_c': 3, 'k_c': 'x'}]
     """
-
-    state_version = 3
-    migrations: ClassVar = {1: changing(with_highest, "bounds"), 2: with_tuples_in_order}
 
     waits = "every tuple is kept"
 

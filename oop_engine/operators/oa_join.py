@@ -36,7 +36,7 @@ on its own.  Nothing waits for order: punctuation alone purges the state.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import pyarrow as pa
 
@@ -49,10 +49,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER, Joint, Linear, Punctuation, Wants
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
-from oop_engine.core.snapshot import changing
 from oop_engine.operators.joining.bands import AsOf, Bands
-from oop_engine.operators.joining.bounds import with_highest
-from oop_engine.operators.joining.index import with_tuples_in_order
 from oop_engine.operators.joining.speculative import CHANGE, join_state
 from oop_engine.operators.joining.terms import JoinTerms, Residual, key_columns
 from oop_engine.operators.ordering.due_rows import DueRows, check_flush
@@ -111,12 +108,6 @@ class OAJoin(Operator):
     >>> [(row["ts"], row["change"]) for row in lone.rows()]
     [(7, 1), (7, -1)]
     """
-
-    state_version = 3
-    migrations: ClassVar = {
-        1: changing(with_highest, "held.bounds"),
-        2: changing(with_tuples_in_order, "held"),
-    }
 
     inputs = ("left", "right")
     waits = "every tuple is kept"

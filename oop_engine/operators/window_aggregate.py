@@ -47,7 +47,7 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.change import Change, OpenWindows
@@ -57,9 +57,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import EVERYTHING, Punctuation, Wants
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
-from oop_engine.core.snapshot import changing
 from oop_engine.operators.aggregates import Aggregation
-from oop_engine.operators.keys.behind import with_bounds
 from oop_engine.operators.levels.consolidate import Consolidate
 from oop_engine.operators.levels.partial_aggregate import PartialAggregate
 from oop_engine.operators.ordering.due_rows import DueRows, check_flush
@@ -68,11 +66,10 @@ from oop_engine.operators.slicing.changing import Changing, changed_windows, rea
 from oop_engine.operators.slicing.checks import by_name, checked, checked_emit, one_of
 from oop_engine.operators.slicing.closing import Closing
 from oop_engine.operators.slicing.explained import explained, explained_versions
-from oop_engine.operators.slicing.ordered.held import without_slots
 from oop_engine.operators.slicing.output import Output, Stamp
 from oop_engine.operators.slicing.revised.emitted import versioned_schema
 from oop_engine.operators.slicing.revised.netting import Netting
-from oop_engine.operators.slicing.revised.versions import Versions, without_notes
+from oop_engine.operators.slicing.revised.versions import Versions
 from oop_engine.operators.slicing.row_windows import RowWindows
 from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.strategy import Assembly, Query, Strategy, checked_query, stores
@@ -147,13 +144,6 @@ class WindowAggregate(Operator):
     >>> page.to_pylist()[1], behind
     ({'window': 'long', 'window_start': -15, 'window_end': 15, 'n': 2}, (0, Linear(below=20)))
     """
-
-    state_version = 4
-    migrations: ClassVar = {
-        1: changing(with_bounds, "closing", "closing.net"),
-        2: changing(without_slots, "closing"),
-        3: changing(without_notes, "closing"),
-    }
 
     def __init__(
         self, windows: Windows | Mapping[str, Windows], aggregates: Mapping[str, Aggregation],

@@ -19,7 +19,7 @@ the matching: the price of order is a buffer of results.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import pyarrow as pa
 
@@ -30,10 +30,8 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import Linear, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
-from oop_engine.core.snapshot import changing
 from oop_engine.operators.in_order.sorted_rows import SortedRows
 from oop_engine.operators.joining.bands import Bands
-from oop_engine.operators.joining.index import with_tuples_in_order
 from oop_engine.operators.joining.speculative import join_state
 from oop_engine.operators.joining.terms import JoinTerms, Residual, key_columns
 from oop_engine.operators.ordering.time_sorted import last_time
@@ -58,9 +56,6 @@ class OPOBJoin(Operator):
     >>> output[0][1].to_pylist(), output[1]
     ([{'ts': 5, 'ts_right': 7}], (0, Linear(below=6)))
     """
-
-    state_version = 2
-    migrations: ClassVar = {1: changing(with_tuples_in_order, "held")}
 
     inputs = ("left", "right")
     needs_order = True

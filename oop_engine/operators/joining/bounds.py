@@ -26,7 +26,7 @@ from oop_engine.operators.joining.bands import Bound, Rule
 from oop_engine.operators.joining.terms import all_valid
 from oop_engine.operators.keys.tables import IN_KERNELS
 
-__all__ = ["JoinBounds", "with_highest"]
+__all__ = ["JoinBounds"]
 
 Ints = NDArray[np.int64]
 NONE_RAISED: Mapping[int, int] = {}
@@ -183,8 +183,3 @@ def _moved(
     if isinstance(punctuation, Linear):
         return Linear(by(punctuation.below))
     return GroupWise(punctuation.groups, by(punctuation.below))
-
-
-def with_highest(state: dict[Any, Any]) -> dict[Any, Any]:
-    """Return a state that was saved without the highest bounds of groups, with them (a ``Migration``)."""
-    return {"highest": state["linear"], "behind": 0, **state}

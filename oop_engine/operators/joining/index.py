@@ -27,7 +27,7 @@ from oop_engine.operators.joining.taking import Living, is_full, joined
 from oop_engine.operators.kernels import join_index
 from oop_engine.system.knobs import knob
 
-__all__ = ["PAGE_ROWS", "Found", "JoinIndex", "Match", "with_tuples_in_order"]
+__all__ = ["PAGE_ROWS", "Found", "JoinIndex", "Match"]
 
 PAGE_ROWS = knob(__name__, "PAGE_ROWS", 65_536)
 """The most rows of a page of results."""
@@ -224,11 +224,6 @@ class JoinIndex:
             self.nbytes += run.nbytes
 
 
-def with_tuples_in_order(held: dict[str, Any]) -> dict[str, Any]:
-    """Let the tuples of all runs of a join lie as their entries do, which had numbers of tuples once; a migration."""
-    return {**held, "sides": [[_in_order(**run) for run in side] for side in held["sides"]]}
-
-
 def _apart(living: Sequence[Living], length: int) -> Iterator[SortedRun]:
     """Yield a run of the entries of several for each stretch that they lie in."""
     batch, rows, codes, times, marks = joined(living)
@@ -241,7 +236,3 @@ def _apart(living: Sequence[Living], length: int) -> Iterator[SortedRun]:
         some = np.flatnonzero(stretches == stretch)
         of_some = None if marks is None else marks[some]
         yield SortedRun(batch, rows[some], codes[some], times[some], of_some)
-
-
-def _in_order(batch: pa.RecordBatch, rows: Rows, **run: Any) -> dict[str, Any]:
-    return {"batch": batch.take(pa.array(rows)), **run}

@@ -21,7 +21,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.values.columns import Integers, filled_up
 
-__all__ = ["Behind", "BehindGroups", "with_bounds"]
+__all__ = ["Behind", "BehindGroups"]
 
 
 class Behind:
@@ -159,8 +159,3 @@ class BehindGroups(Behind):
         self._own = saved.integers("own", (self._groups.size if self.highest > self.linear else 0,))
         self._known = self._own.size
         self._measure()
-
-
-def with_bounds(state: dict[Any, Any]) -> dict[Any, Any]:
-    """Return a state that was saved without such bounds, with them (a ``Migration``): they are known from now on."""
-    return {"behind": {**Behind().save(), "own": np.empty(0, np.int64)}, **state}

@@ -23,7 +23,7 @@ each group until its next row has come, or the group is ended.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
@@ -33,7 +33,6 @@ from oop_engine.core.punctuation import Joint, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
-from oop_engine.operators.keys.behind import with_bounds
 from oop_engine.operators.slicing.checks import checked
 from oop_engine.operators.slicing.closing import Closing
 from oop_engine.operators.slicing.output import Stamp
@@ -67,9 +66,6 @@ class Consolidate(Operator):
     >>> page.to_pylist(), bound
     ([{'window_start': -10, 'window_end': 10, 'n': 5}], (0, Linear(below=20)))
     """
-
-    state_version = 2
-    migrations: ClassVar = {1: with_bounds}
 
     waits = "results"
 

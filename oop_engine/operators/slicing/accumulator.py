@@ -65,7 +65,6 @@ class Accumulator(ABC):
     they fit.
     ``compiled``: all is done in loops; others take a Python step to put windows together.
     ``ragged``: states are lists, in a ``Ragged`` column; stores of cells of one size leave them to others.
-    ``has_added``: an older version saved states without their last column.
     """
 
     identity: tuple[np.generic, ...]
@@ -76,7 +75,6 @@ class Accumulator(ABC):
     by_times: bool = False
     compiled: ClassVar[bool] = False
     ragged: ClassVar[bool] = False
-    has_added: bool = False
 
     def __init__(self, part: Part) -> None:
         self.part = part
@@ -94,15 +92,8 @@ class Accumulator(ABC):
         return self.read(saved, (rows,))
 
     def read(self, saved: Saved, shape: tuple[int | None, ...]) -> Arrays:
-        """Return the columns of a snapshot, of its own or of a version before the last one of them was added."""
-        least = len(self.identity) - self.has_added
-        kinds = self.identity[:least] if self.has_added and len(saved) == least else self.identity
-        found = tuple(saved.numbers(i, shape, value.dtype) for i, value in enumerate(kinds))
-        return found if len(kinds) > least or not self.has_added else (*found, self.added(found))
-
-    def added(self, columns: Arrays) -> NDArray[Any]:
-        """Return the last column of states that an older version saved without it; asked if it ``has_added`` one."""
-        raise NotImplementedError
+        """Return the columns of a snapshot."""
+        return tuple(saved.numbers(i, shape, value.dtype) for i, value in enumerate(self.identity))
 
     def arrow_types(self) -> list[pa.DataType]:
         """Return the types of the columns in which states travel."""

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from oop_engine.core.page import Page
 from oop_engine.operators.aggregates import Arrays, Part
@@ -58,12 +55,9 @@ class _Sum(Compiled):
 class _Carried(Compiled):
     """Integers of 64 bits, exactly."""
 
-    of_column = invertible = by_times = has_added = True
+    of_column = invertible = by_times = True
     monoid = monoids.Carried()
     identity = np.int64(0), np.int32(0)
-
-    def added(self, columns: Arrays) -> NDArray[Any]:
-        return np.zeros(columns[0].shape, np.int32)
 
     def add_narrow(self, state: Arrays, rows: Integers, inputs: Arrays) -> int:
         return _add_narrow(state, rows, inputs)
@@ -84,11 +78,6 @@ class _Total(Compiled):
             self.monoid = monoids.Words()
             if pa.types.is_decimal(part.types[0]) and part.types[0].precision > FITTING:
                 self.monoid, self.identity = monoids.Triple(), (np.int64(0),) * 3
-                self.has_added = True
-
-    def added(self, columns: Arrays) -> NDArray[Any]:
-        sign: NDArray[Any] = columns[1] >> 63
-        return sign
 
     def prepare(self, page: Page, times: Integers) -> Arrays:
         if not self.part.types:

@@ -15,7 +15,6 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import passed
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
-from oop_engine.core.snapshot import changing
 from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.ordering.reorder_buffer import ReorderBuffer
 from oop_engine.operators.ordering.time_sorted import reordered
@@ -23,7 +22,7 @@ from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.values.columns import Integers, filled_up
 from oop_engine.operators.windows import Folding, Over
 
-__all__ = ["Held", "Taken", "columns_of", "shared_tuples", "without_slots"]
+__all__ = ["Held", "Taken", "columns_of", "shared_tuples"]
 
 _EVERY = np.iinfo(np.int64).max
 
@@ -227,16 +226,3 @@ def shared_tuples(
             over = next(iter(some.values())).over
             found |= dict.fromkeys(some, Held(schema, names, over, tagged=False, grouped=output.grouped))
     return found
-
-
-def without_slots(closing: dict[Any, Any]) -> dict[Any, Any]:
-    """Return a state of stores whose held tuples have no slot where there are no groups (a ``Migration``)."""
-    if closing["groups"]["keys"] is not None:
-        return closing
-    return {**closing, "stores": [changing(_without_slots, "held")(store) for store in closing["stores"]]}
-
-
-def _without_slots(held: dict[Any, Any]) -> dict[Any, Any]:
-    runs = held.get("runs", ())  # of tuples that stores share, one has them
-    bare = [run.select([name for name in run.schema.names if name != "\0slot"]) for run in runs]
-    return {**held, "runs": bare} if bare else held

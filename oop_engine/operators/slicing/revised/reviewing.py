@@ -237,7 +237,7 @@ class Reviewing(Netting):
 
     def save(self) -> dict[str, Any]:
         own = {"table": self._table.save(), "input": self._input.save(), "waiting": self._waiting.save()}
-        return super().save() | own | {"noted": True}
+        return super().save() | own
 
     def load(self, saved: Saved) -> None:
         super().load(saved)

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -33,7 +32,6 @@ from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.operator import Emission
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, GroupWise, Linear, Punctuation, Watermark
-from oop_engine.core.saved import Saved
 from oop_engine.operators.keys.group_match import matching
 from oop_engine.operators.slicing.revised.prompt import Prompt
 from oop_engine.operators.slicing.revised.reading import Copies, Readable, Touched, closing_between, opened
@@ -44,7 +42,7 @@ from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.triggers import WindowView
 from oop_engine.operators.values.columns import Integers
 
-__all__ = ["Versions", "without_notes"]
+__all__ = ["Versions"]
 
 
 class Versions(Prompt):
@@ -115,13 +113,8 @@ class Versions(Prompt):
         if self._copied:
             yield from self._ask_copies(occurring(slots, len(self._groups)))
 
-    def _note(
-        self, found: list[WindowStates], expected: Callable[[Integers], Integers], version: int = 0
-    ) -> None:
-        """Put the versions on time of windows into the table, of those that the bounds ``expected`` have passed.
-
-        ``version`` -1: none is out.
-        """
+    def _note(self, found: list[WindowStates], expected: Callable[[Integers], Integers]) -> None:
+        """Put the versions on time of windows into the table, of those that the bounds ``expected`` have passed."""
         if not sum(some.slots.size for some in found):
             return
         windows = self._output.ordered(found)
@@ -130,13 +123,11 @@ class Versions(Prompt):
             return
         windows = windows.take(np.flatnonzero(new))
         extents, counts = self._extents(windows), windows.states[self._counts[0]][0]
-        timings, versions = np.full(counts.size, ON_TIME), np.full(counts.size, version)
+        timings, versions = np.full(counts.size, ON_TIME), np.zeros(counts.size, np.int64)
         state = np.zeros((counts.size, self._asks.width), np.int64)
-        nothing = taken(self._table.none.rows, 0 * counts - 1) if version < 0 or state.size else None
-        rows = self._rows_of(windows) if version >= 0 else nothing
-        if version < 0:
-            counts = 0 * counts
-        elif state.size:
+        rows = self._rows_of(windows)
+        if state.size:
+            nothing = taken(self._table.none.rows, 0 * counts - 1)
             view = WindowView(
                 counts, extents[2], extents[3], expected(windows.slots), rows, nothing, self._asks.schema,
                 self._matches(windows), 0 * counts, asked=False,
@@ -270,14 +261,3 @@ class Versions(Prompt):
             copies.close(slots, before, linear)
             found += copies.close(slots, expected, self._input.expected)
         return found
-
-    def load(self, saved: Saved) -> None:
-        super().load(saved)
-        if not saved.flag("noted"):  # then the table has all versions, and of other windows none is out
-            slots = np.arange(len(self._groups))
-            self._note([opened(one, slots) for one in self._lean], self._expected, version=-1)
-
-
-def without_notes(closing: dict[Any, Any]) -> dict[Any, Any]:
-    """Return a state whose versions on time are all in the table (a ``Migration``)."""
-    return {**closing, "noted": False} if "table" in closing else closing

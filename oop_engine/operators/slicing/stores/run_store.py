@@ -163,10 +163,6 @@ class RunStore(OnTime):
         self._runs.rename(slots)
         self._begin()
 
-    def merged(self) -> Runs:
-        """Return all runs, those that belong together as one."""
-        return self._runs.merged()
-
     def save(self) -> dict[str, Any]:
         return {"runs": self._runs.save()}
 

@@ -24,7 +24,6 @@ from oop_engine.operators.slicing.accumulators import SumOverflowError
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.store import OnTime, Store
-from oop_engine.operators.slicing.stores.run_store import RunStore
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
 from oop_engine.operators.values.columns import Integers, filled_up
 from oop_engine.operators.windows.whole import Whole
@@ -142,8 +141,6 @@ class WholeStore(OnTime):
         return {"windows": columns, "states": self._states.saved(self._states.take(slots))}
 
     def load(self, saved: Saved, groups: int) -> Store:
-        if "runs" in saved:  # of an earlier version
-            return self._load_runs(saved, groups)
         windows = saved.part("windows")
         slots = windows.integers(0, (None,), least=0, below=groups)
         first, last = (windows.integers(side, slots.shape) for side in (1, 2))
@@ -152,13 +149,6 @@ class WholeStore(OnTime):
             msg = "windows of whole groups must be one a group, and end behind their beginning"
             raise SnapshotError(msg)
         self._put(groups, slots, first, last, self._states.loaded(saved.part("states"), slots.size))
-        return self
-
-    def _load_runs(self, saved: Saved, groups: int) -> Store:
-        before = RunStore({self._number: self._definition}, self._parts, self._stamp)
-        before.load(saved, groups)
-        slots, first, last, states, _ = before.merged()
-        self._put(groups, slots, first, last, states)
         return self
 
     def _put(
