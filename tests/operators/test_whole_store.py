@@ -11,7 +11,6 @@ import pytest
 
 from oop_engine import FOREVER, ContractError, GroupWise, Linear, Page, Schema
 from oop_engine.core.groups.timers import Timers
-from oop_engine.core.snapshot import pack, unpack
 from oop_engine.operators import Count, Global, Max, Sum, WindowAggregate
 from oop_engine.operators.slicing import strategy
 from oop_engine.operators.slicing.stores.run_store import RunStore
@@ -67,21 +66,6 @@ def test_answers_and_bounds_are_those_of_runs(monkeypatch: pytest.MonkeyPatch, s
                 strategy, "WholeStore", lambda n, one, parts, stamp: RunStore({n: one}, parts, stamp)
             )
             assert found == emissions(steps, stamp)
-
-
-def test_a_state_of_runs_that_an_earlier_version_saved_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    def opened() -> Any:
-        return WindowAggregate(Global(), {"n": Count(), "sum": Sum("v")}, by=("k",)).opened(SCHEMA)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(strategy, "WholeStore", lambda n, one, parts, stamp: RunStore({n: one}, parts, stamp))
-        before = opened()
-        for times in ([7, 3], [12, 1]):
-            list(before.on_page(0, page(times, [1, 2])))
-    after = opened()
-    after.load(unpack("test", pack("test", before.save())))
-    [(_, result), *_] = after.on_punctuation(0, Linear(FOREVER))
-    assert [tuple(row.values()) for row in result.to_pylist()] == [(2, 1, 4, 2, 4), (1, 7, 13, 2, 2)]
 
 
 def test_a_bound_looks_at_no_group_whose_end_has_not_grown(monkeypatch: pytest.MonkeyPatch) -> None:
