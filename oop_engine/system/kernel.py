@@ -10,9 +10,11 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache, partial
 from importlib import import_module
 from typing import Any
@@ -44,7 +46,7 @@ class Kernel(partial[Any]):
         """Return Numba's dispatcher, made if there is none yet."""
         with _MAKING:
             if "_made" not in vars(self):
-                vars(self)["_made"] = made = numba().njit(**self._options)(self.py_func)
+                vars(self)["_made"] = made = _loading(numba().njit(**self._options)(self.py_func))
                 self.__setstate__((made, (), {}, vars(self)))
         return vars(self)["_made"]
 
@@ -92,6 +94,65 @@ def numba() -> Any:
         words = "compiled kernels cannot be kept: name a folder that can be written in NUMBA_CACHE_DIR"
         logging.getLogger("oop_engine").warning(words)
     return numba
+
+
+def _loading(dispatcher: Any) -> Any:
+    """Return ``dispatcher``; it loads cached machine code without filling Numba's registries.
+
+    Before Numba looks into its cache, it fills its registries (70 modules) and looks for extensions: a quarter of the
+    CPU of a program over few rows.  Machine code needs neither.  Before Numba compiles, it fills its registries again,
+    and ``load_overload`` looks for extensions.
+    """
+    if COMPILES and dispatcher.stats.cache_path is not None:
+        dispatcher._compilation_chain_init_hook = _nothing
+        dispatcher._cache.__class__ = _cache_class()
+    return dispatcher
+
+
+@cache
+def _cache_class() -> Any:
+    from numba.core import caching, entrypoints, environment
+    from numba.core.runtime.nrt import rtsys
+
+    class Loaded(caching.FunctionCache):  # type: ignore[misc]
+        def load_overload(self, sig: Any, target_context: Any) -> Any:
+            rtsys.initialize(target_context)
+            with self._guard_against_spurious_io_errors(), _environments_of_numba_alone(environment):
+                loaded = self._load_overload(sig, target_context)
+            if loaded is None:
+                entrypoints.init_all()
+            return loaded
+
+    return Loaded
+
+
+@contextmanager
+def _environments_of_numba_alone(environment: Any) -> Iterator[None]:
+    """Leave modules of Numba alone that cached code names: only code with Python objects reads their globals.
+
+    Numba's lock of compilers is held, so no other thread loads meanwhile.
+    """
+    rebuilt = environment._rebuild_env
+
+    def rebuild(module: str, constants: list[Any], name: str) -> Any:
+        if not module.startswith("numba.") or module in sys.modules:
+            return rebuilt(module, constants, name)
+        if (found := environment.lookup_environment(name)) is None:
+            found = environment.Environment({"__name__": module})
+            found.consts[:] = constants
+            found.env_name = name
+            environment.Environment._memo[name] = found
+        return found
+
+    environment._rebuild_env = rebuild
+    try:
+        yield
+    finally:
+        environment._rebuild_env = rebuilt
+
+
+def _nothing() -> None:
+    """Look for extensions of Numba: not before something is compiled."""
 
 
 def _probe() -> None:
