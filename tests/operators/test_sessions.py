@@ -198,8 +198,8 @@ def test_sessions_have_no_ids_that_a_tuple_alone_gives():
         Bucket(Session(10)).opened(KEYED)
 
 
-@pytest.mark.parametrize(("form", "behind"), [("cells", 50), ("runs", 500)])
-@pytest.mark.parametrize("wrong", [{1: [4, 4]}, {2: [500, 500]}, {1: [5, 50], 2: [5, 50]}])
+@pytest.mark.parametrize(("form", "behind"), [("cells", 50), ("runs", 1000)])
+@pytest.mark.parametrize("wrong", [{1: [4, 4]}, {2: [1000, 1000]}, {1: [5, 50], 2: [5, 50]}])
 def test_a_snapshot_with_runs_that_overlap_is_refused(form, behind, wrong):
     operator = WindowAggregate({"a": Session(10), "b": Session(30)}, {"n": Count()}).opened(KEYED)
     list(operator.on_page(0, keyed(5)))

@@ -2,7 +2,7 @@
 
 The tuples of a group in one cell are of one run, so a tuple goes there at once, and nothing is searched, made or joined
 until a bound has passed.  Then a run goes on in the next cell, or has left.  That is for runs that are close together
-in time, for there is a place for each group and cell: more than ``_CELLS`` cells are not kept, nor more definitions,
+in time, for there is a place for each group and cell (``SessionCells.reach``), and for few definitions,
 each of which has places for the runs that it has put out and a wider one has not.
 """
 
@@ -43,7 +43,10 @@ from oop_engine.system.knobs import knob
 
 __all__ = ["SessionCells"]
 
-_CELLS = knob(__name__, "_CELLS", 8)
+_FEW = knob(__name__, "_FEW", 8)  # cells of a group, however few of them are in use
+_CELLS = knob(__name__, "_CELLS", 64)  # cells of a group at most, and definitions
+_SMALL = knob(__name__, "_SMALL", 1 << 17)  # cells of all groups: so few may be as empty as they like
+_SPARSE = knob(__name__, "_SPARSE", 4)  # cells there may be for each tuple and run, where they are more
 _LONGEST = 1 << 48  # of a gap: so many cells of it are exact as a float
 _NOTHING = FOREVER, -FOREVER
 
@@ -85,19 +88,25 @@ class SessionCells:
         """Before which time no open window of a group ends, int64 (groups,)."""
         return self._cells.until
 
-    def reach(self, first: int, last: int) -> bool:
-        """Make room for tuples of such times; tell whether that can be, which it cannot where they are far apart."""
-        if self._gap > _LONGEST or self._gaps.size > _CELLS:
+    def reach(self, first: int, last: int, tuples: int, groups: int) -> bool:
+        """Make room for so many tuples of such times; tell whether that can be, which it cannot if cells are too many.
+
+        A group has ``_FEW`` in any case, and up to ``_CELLS`` where all groups together have ``_SMALL`` at most, or one
+        in ``_SPARSE`` of them has something in it: each is looked at once, when a bound passes.
+        """
+        if self._gap > _LONGEST or self._gaps.size > _FEW:
             return False
         counts, low, top = self._cells.counts, first // self._gap, last // self._gap
         if len(self):
             if max(top, counts[TOP]) - min(low, counts[LOW]) >= self._ring:
                 self._leave_out(low)
             low, top = min(low, int(counts[LOW])), max(top, int(counts[TOP]))
-        if top - low >= _CELLS:
+        most = max(_SMALL, _SPARSE * (tuples + len(self)))
+        if (wanted := top - low + 1) > _FEW and (wanted > _CELLS or wanted * groups > most):
             return False
-        if top - low >= self._ring:
-            self._lay(min(2 * (top - low + 1), _CELLS), slice(None), self.until.size)
+        if wanted > self._ring:
+            ring = max(min(2 * wanted, _FEW), min(wanted + wanted // 4, _CELLS), wanted)
+            self._lay(ring, slice(None), self.until.size)
         counts[LOW], counts[TOP] = low, top
         return True
 
@@ -197,16 +206,16 @@ class SessionCells:
 
     def shrink(self, bound: int) -> None:
         """Give back cells to which no tuple comes any more: their runs go on in the next ones."""
-        steps, counts, low = None, self._cells.counts, None
-        while self.lags(bound) and counts[LOW] != low:
-            low = int(counts[LOW])
-            steps = np.empty((3, self._groups), np.int64) if steps is None else steps
-            found = roll(self._cells, self._gap, self._ring, self._groups, steps)
-            try:
-                self.states.folded(steps[:, :found])
-            except SumOverflowError as error:
-                raise self._overflow(error, int(steps[0, error.at])) from None
-            self.states.reset(steps[1, :found])
+        if not self.lags(bound):
+            return
+        room = np.empty((3, len(self)), np.int64)
+        merged = roll(self._cells, self._gap, self._ring, self._groups, self._needless(bound), room)
+        steps = room[:, :merged]
+        try:
+            self.states.folded(steps)
+        except SumOverflowError as error:
+            raise self.misfit(error, steps) from None
+        self.states.reset(steps[1])
 
     def least(self) -> int:
         """Return the least end of an open window, or the largest integer."""
@@ -246,7 +255,7 @@ class SessionCells:
         ring, (first, last) = top - low + 1, times.T
         row = np.where(left > 0, ring + left - 1, last // gap % ring) * groups + slots
         wrong = [first > last, slots[1:] < slots[:-1], (slots[1:] == slots[:-1]) & (last[1:] >= first[:-1])]
-        if any(map(np.any, wrong)) or ring > _CELLS or np.unique(row).size < row.size:
+        if any(map(np.any, wrong)) or ring > max(_FEW, _CELLS) or np.unique(row).size < row.size:
             msg = f"cells must be by group, the newest first, apart, and few; got {slots.size} that are not"
             raise SnapshotError(msg)
         self.room(groups)

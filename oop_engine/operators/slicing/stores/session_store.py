@@ -35,7 +35,8 @@ from oop_engine.system.knobs import knob
 
 __all__ = ["SessionStore"]
 
-_ROOM = knob(__name__, "_ROOM", 1 << 20)  # steps that are taken together, or three a group
+_ROOM = knob(__name__, "_ROOM", 1 << 20)  # steps that are taken together, or those of ``_RUNS`` a group
+_RUNS = knob(__name__, "_RUNS", 16)  # windows that are put in order twice: some group has more
 
 
 class SessionStore(OnTime):
@@ -65,16 +66,16 @@ class SessionStore(OnTime):
             return
         first, last = page.reach_of(times)
         self._widest.check_span(first, last)
-        self._suit(first, last, groups)
+        self._suit(first, last, times.size, groups)
         self._known = False
         self._least = min(self._least, first + int(self._gaps[0]))
         self._held.add(slots, times, self._held.states.prepare(page, times))
 
-    def _suit(self, first: int, last: int, groups: int) -> None:
-        """Keep runs so that there is room for tuples of such times and for so many groups."""
+    def _suit(self, first: int, last: int, tuples: int, groups: int) -> None:
+        """Keep runs so that there is room for so many tuples of such times, and for so many groups."""
         if isinstance(self._held, SessionLists) and not len(self._held):
             self._held = SessionCells(self._gaps, self._parts)
-        if isinstance(self._held, SessionCells) and not self._held.reach(first, last):
+        if isinstance(self._held, SessionCells) and not self._held.reach(first, last, tuples, groups):
             lists, runs = SessionLists(self._gaps, self._parts), self._held.runs()
             lists.put(runs, self._held.until.size)
             self._held = lists
@@ -100,7 +101,8 @@ class SessionStore(OnTime):
     def _leave(self, slots: Integers, bounds: Integers) -> list[WindowStates]:
         """Take out the windows that are complete by ``bounds`` of groups, as many at a time as there is room for."""
         found, done, held = [], 0, self._held
-        out = np.empty((8, held.steps + min(3 * slots.size, _ROOM)), np.int64)
+        runs = min(len(held), _RUNS * slots.size)
+        out = np.empty((8, held.steps + min(2 * self._gaps.size * runs, _ROOM)), np.int64)
         while done < slots.size:
             done, steps, free, windows = held.leave(slots, bounds, done, out)
             taken = out[:3, :steps]
