@@ -1,3 +1,4 @@
+# Long: the steps of a record and of a claim are one order, and all files that may be missing have their line here
 """The folder of checkpoints: plain files, written in an order in which a crash at any moment leaves a good state.
 
     epochs/0000012.json                     the log: records and claims (``epochs``)
@@ -163,11 +164,19 @@ class CheckpointFolder:
         """Write the states, then the manifest, then its record.
 
         ``kinds``: the class of each operator and the version of its states.  Raises ``OwnerGone`` if the checkpoint
-        has been taken over; nothing has been recorded then.
+        has been taken over, ``SnapshotError`` if its files are gone; nothing has been recorded then.
         """
+        self._check_mine()
+        try:
+            self._record(manifest, states, kinds)
+        except FileNotFoundError as error:
+            raise self._removed() from error
+
+    def _record(
+        self, manifest: CheckpointManifest, states: Mapping[str, bytes], kinds: Mapping[str, tuple[str, int]]
+    ) -> None:
         mine = self._mine()
         number = mine.number + 1
-        self._check_mine()
         place = f"states/{number:07d}-{self._token}"
         before = self.manifest_of(mine).states if mine.manifest else {}
         self._disk.make(self.folder / place)
@@ -243,9 +252,21 @@ class CheckpointFolder:
         return max(self._numbers(), default=0) > number
 
     def _check_mine(self) -> None:
-        """Raise ``OwnerGone`` before anything is written, where it is known already."""
-        if self._overtaken(self._mine().number):
+        """Raise ``OwnerGone`` before anything is written, where it is known already; an error if the log is gone."""
+        numbers, mine = self._numbers(), self._mine()
+        if max(numbers, default=0) > mine.number:
             raise self._gone()
+        if mine.number not in numbers or (
+            mine.manifest and not self._disk.exists(self.folder / mine.manifest)
+        ):
+            raise self._removed()
+
+    def _removed(self) -> SnapshotError:
+        return SnapshotError(
+            f"checkpoint {self.place}: its files were removed while the service runs; results since the last "
+            f"checkpoint are not visible: restore the folder, or start with an empty one, which reads sources from "
+            f"their beginning and gives earlier results again"
+        )
 
     def _gone(self) -> OwnerGone:
         others = [e for e in self.entries().values() if e is not None and e.number > self._mine().number]

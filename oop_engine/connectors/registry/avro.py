@@ -14,7 +14,7 @@ import pyarrow as pa
 from oop_engine.connectors.library import library
 from oop_engine.connectors.message_format import MessageFormat
 from oop_engine.connectors.payload import Metadata
-from oop_engine.connectors.registry.avro_types import arrow_type, avro_record, without_times
+from oop_engine.connectors.registry.avro_types import arrow_type, avro_record, read_uuids, without_times
 from oop_engine.connectors.registry.debezium_avro import DebeziumAvro
 from oop_engine.connectors.registry.declared_format import DeclaredFormat, PayloadsOf
 from oop_engine.connectors.registry.plain_cells import plain_cells
@@ -63,7 +63,7 @@ class Avro(DeclaredFormat):
         self, schema: Schema, place: str, unreadable: Callable[..., None], metadata: Metadata
     ) -> MessageFormat:
         """Return the format of a source."""
-        library("fastavro", "avro", place)
+        read_uuids(library("fastavro", "avro", place))
         if self._debezium:
             return DebeziumAvro(schema, place, unreadable, self._schemas(place), metadata)
         return _AvroMessages(schema, place, unreadable, self._schemas(place), metadata)
@@ -134,7 +134,7 @@ class _AvroMessages(RegistryMessages):
         for each in references.values():
             fastavro.parse_schema(without_times(json.loads(each)), named)
         fields = [
-            {**each, "type": each["type"] if kinds[each["name"]] is None else without_times(each["type"])}
+            {**each, "type": without_times(each["type"], *([()] if kinds[each["name"]] is None else []))}
             for each in whole["fields"]
         ]
         plain = {name: each for name, each in whole.items() if not name.startswith("__")}

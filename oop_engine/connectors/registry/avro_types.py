@@ -7,14 +7,15 @@ Python has no date.  Source: the specification of Apache Avro 1.12, "Logical Typ
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 
 from oop_engine.core.errors import GraphError
 
-__all__ = ["arrow_type", "avro_record", "without_times"]
+__all__ = ["arrow_type", "avro_record", "read_uuids", "without_times"]
 
 _PLAIN = {
     "null": pa.null(), "boolean": pa.bool_(), "int": pa.int32(), "long": pa.int64(), "float": pa.float32(),
@@ -28,8 +29,10 @@ _TIMES = {
 }  # fmt: skip
 _UNITS = {"s": "milli", **_WORDS}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_UUID_OF_BYTES = "oop-engine-uuid"  # by which fastavro reads a UUID of 16 bytes as a text
 _DIGITS = 76
 _DEEPEST = 20
+_UUID_BYTES = 16
 
 
 def arrow_type(of: Any, named: Mapping[str, Any], depth: int = 0) -> pa.DataType | None:
@@ -80,23 +83,37 @@ def _logical(of: Mapping[str, Any]) -> pa.DataType | None:
             return pa.decimal256(of["precision"], of.get("scale", 0))
         case ((("date" | "time-millis") as name), "int"):
             return _TIMES[name]
+        case "uuid", "string" | "fixed" if _is_uuid(of):
+            return pa.string()
         case name, "long" if name in _TIMES and name not in ("date", "time-millis"):
             return _TIMES[name]
     return None
 
 
-def without_times(of: Any) -> Any:
-    """Return a schema in which moments, times and days are numbers, and UUIDs are texts."""
+def _is_uuid(of: Mapping[str, Any]) -> bool:
+    return of["type"] == "string" or (of["type"] == "fixed" and of.get("size") == _UUID_BYTES)
+
+
+def without_times(of: Any, times: Collection[str] = frozenset(_TIMES)) -> Any:
+    """Return a schema in which moments, times and days (``times``: these logical types) are numbers, UUIDs texts."""
     if isinstance(of, list):
-        return [without_times(each) for each in of]
+        return [without_times(each, times) for each in of]
     if not isinstance(of, dict):
         return of
-    found = {name: without_times(each) if name in _INNER else each for name, each in of.items()}
-    if found.get("logicalType") in {*_TIMES, "uuid"}:
+    found = {name: without_times(each, times) if name in _INNER else each for name, each in of.items()}
+    logical = found.get("logicalType")
+    if logical == "uuid" and found.get("type") == "fixed" and _is_uuid(found):
+        found["logicalType"] = _UUID_OF_BYTES
+    elif logical == "uuid" or logical in times:
         del found["logicalType"]
     if "fields" in found:
-        found["fields"] = [{**each, "type": without_times(each["type"])} for each in found["fields"]]
+        found["fields"] = [{**each, "type": without_times(each["type"], times)} for each in found["fields"]]
     return found
+
+
+def read_uuids(fastavro: Any) -> None:
+    """Let ``fastavro`` read UUIDs of 16 bytes in schemas of ``without_times``: it knows those of texts alone."""
+    fastavro.read.LOGICAL_READERS[f"fixed-{_UUID_OF_BYTES}"] = lambda data, *_: str(UUID(bytes=data))
 
 
 _INNER = ("type", "items", "values")

@@ -57,6 +57,8 @@ class DebeziumAvro(DebeziumMessages):
             return number
         if (given := self._schemas.get(number)) is None:
             return f"the schema registry has no schema {number}"
+        if isinstance(given, str):
+            return given
         fastavro = library("fastavro", "avro", self.place)
         content = BytesIO(payload)
         content.seek(HEAD)

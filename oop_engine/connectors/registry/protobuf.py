@@ -15,6 +15,7 @@ from oop_engine.connectors.message_format import MessageFormat
 from oop_engine.connectors.payload import Metadata
 from oop_engine.connectors.registry.declared_format import DeclaredFormat, PayloadsOf
 from oop_engine.connectors.registry.protobuf_pool import message_types
+from oop_engine.connectors.registry.protobuf_text import as_descriptors
 from oop_engine.connectors.registry.protobuf_types import fill, protobuf_file
 from oop_engine.connectors.registry.protobuf_values import value_of
 from oop_engine.connectors.registry.registry_messages import RegistryMessages, Rows
@@ -35,8 +36,8 @@ class Protobuf(DeclaredFormat):
 
     A source reads each message by the schema that it names: columns are its fields, by name.  A field that is not set
     is null if it has presence (``optional``, a message, in a ``oneof``), else it is the zero of its type.  A sink
-    registers the schema of its rows under ``subject`` (the topic and ``-value``).  The registry must give descriptors
-    (``format=serialized``), as that of Confluent does.  ``registry`` and ``options``: see ``Avro``.
+    registers the schema of its rows under ``subject`` (the topic and ``-value``).  A registry that gives no descriptors
+    (``format=serialized``), but text, needs the package grpcio-tools.  ``registry`` and ``options``: see ``Avro``.
     """
 
     name = "protobuf"
@@ -69,7 +70,9 @@ class Protobuf(DeclaredFormat):
         return payloads_of
 
     def _schemas(self, place: str) -> Schemas:
-        return Schemas(self._registry, "protobuf", place, self._options, form="serialized")
+        return Schemas(
+            self._registry, "protobuf", place, self._options, form="serialized", made=as_descriptors
+        )
 
 
 class _ProtobufMessages(RegistryMessages):

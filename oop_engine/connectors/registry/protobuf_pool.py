@@ -8,7 +8,7 @@ from typing import Any
 
 from oop_engine.connectors.library import library
 
-__all__ = ["message_types"]
+__all__ = ["is_descriptor", "known_files", "message_types"]
 
 _KNOWN = (
     "google.protobuf.any_pb2", "google.protobuf.duration_pb2", "google.protobuf.empty_pb2",
@@ -28,7 +28,7 @@ def message_types(text: str, references: dict[str, str], place: str) -> Any:
     the form ``serialized``.  Raises ``ValueError`` if it is no such descriptor, or refers to files that are not there.
     """
     pool = library("google.protobuf.descriptor_pool", "protobuf", place).DescriptorPool()
-    known = _known_files()
+    known = known_files()
     added = set[str]()
     for name, each in references.items():
         _add(pool, _descriptor(each, name, place), known, added)
@@ -44,7 +44,7 @@ def _descriptor(text: str, name: str, place: str) -> Any:
     try:
         found.ParseFromString(b64decode(text, validate=True))
     except (Base64Error, errors.DecodeError, UnicodeError) as error:
-        msg = "the registry gives it as text, and must give a descriptor (format=serialized, as that of Confluent)"
+        msg = "it is no descriptor of Protobuf"
         raise ValueError(msg) from error
     if name:
         found.name = name
@@ -69,7 +69,17 @@ def _add(pool: Any, file: Any, known: dict[str, Any], added: set[str]) -> None:
         raise ValueError(msg) from error
 
 
-def _known_files() -> dict[str, Any]:
+def is_descriptor(text: str) -> bool:
+    """Tell whether a schema is a descriptor in Base64, not the text of a ``.proto`` file."""
+    try:
+        _descriptor(text, "", "Protobuf")
+    except ValueError:
+        return False
+    return True
+
+
+def known_files() -> dict[str, Any]:
+    """Return the descriptors of files that schemas import without a reference, by name."""
     descriptors = library("google.protobuf.descriptor_pb2", "protobuf", "Protobuf")
     found: dict[str, Any] = {}
     waiting = [library(name, "protobuf", "Protobuf").DESCRIPTOR for name in _KNOWN]

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from oop_engine.connectors.message_format import MessageFormat
 from oop_engine.connectors.payload import Metadata
-from oop_engine.connectors.registry.schemas import Schemas
+from oop_engine.connectors.registry.schemas import Given, Schemas
 from oop_engine.connectors.registry.wire import head_of
 from oop_engine.connectors.source import Unreadable
 from oop_engine.core.operator import Message
@@ -70,12 +70,17 @@ class RegistryMessages(MessageFormat):
             return self._nothing(payloads, f"the schema registry has no schema {number}")
         if number not in self._made:
             try:
-                self._made[number] = self._schema_of(*given)
+                self._made[number] = self._read_schema(given)
             except ValueError as error:
                 self._made[number] = f"schema {number} cannot be read: {error}"[:200]
         if isinstance(made := self._made[number], str):
             return self._nothing(payloads, made)
         return self._rows(made, payloads)
+
+    def _read_schema(self, given: Given | str) -> Any:
+        if isinstance(given, str):
+            raise ValueError(given)
+        return self._schema_of(*given)
 
     def _nothing(self, payloads: list[bytes], reason: str) -> Rows:
         columns = {field.name: pa.nulls(len(payloads), field.type) for field in self.columns}

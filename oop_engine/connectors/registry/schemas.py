@@ -6,6 +6,8 @@ A registry that is away passes; one that refuses does not.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from oop_engine.connectors import link
@@ -16,8 +18,10 @@ from oop_engine.core.errors import SetupError, UsageError
 from oop_engine.system.addresses import Address
 from oop_engine.system.stopwatch import wall
 
-__all__ = ["Schemas"]
+__all__ = ["Given", "Schemas"]
 
+Given = tuple[str, str, dict[str, str]]
+"""A schema: its text, its kind, and the texts of those that it refers to, by their names."""
 _PASSING = {408, 423, 425, 429}
 _NO_SCHEMA = {40400, 40401, 40402, 40403}
 _AGAIN_S = 60.0
@@ -28,22 +32,24 @@ class Schemas:
     """The schemas of ``registry``: its address, or a client of confluent-kafka; ``extra``: of its package.
 
     ``options`` are those of ``SchemaRegistryClient``.  ``form``: the form in which the registry gives schemas.
+    ``made``: called with each schema on a thread, returns it as it is stored.
     """
 
     def __init__(
-        self, registry: Any, extra: str, place: str, options: dict[str, Any] | None = None, form: str | None = None
+        self, registry: Any, extra: str, place: str, options: dict[str, Any] | None = None,
+        form: str | None = None, made: Callable[[Given], Given | str] | None = None,
     ) -> None:  # fmt: skip
         self._registry, self._extra, self._options, self._form = registry, extra, options or {}, form
+        self._as_stored = made or (lambda given: given)
         self._address = Address(registry, options) if isinstance(registry, str) else None
         shown = "" if self._address is None else f" at {self._address}"
         self._place = f"{place}: schema registry{shown}"
-        self._client: Any = None
         self._link = ServerLink(self._place)
-        self._known = dict[int, Any]()
+        self._known = dict[int, Given | str]()
         self._missing = dict[int, float]()
 
-    def get(self, number: int) -> Any | None:
-        """Return a schema that was fetched; None: the registry has none of this id."""
+    def get(self, number: int) -> Given | str | None:
+        """Return a schema that was fetched, or the reason why it is none; None: the registry has none of this id."""
         return self._known.get(number)
 
     async def fetch(self, payloads: list[bytes], *, once: bool = False) -> None:
@@ -92,7 +98,8 @@ class Schemas:
     def _schema(self, client: Any, number: int) -> Any:
         """Return a schema with those that it refers to: name and text of each."""
         found = client.get_schema(number, fmt=self._form)
-        return found.schema_str, found.schema_type, self._references(client, found.references, {})
+        references = self._references(client, found.references, {})
+        return self._as_stored((found.schema_str, found.schema_type, references))
 
     def _references(self, client: Any, references: Any, found: dict[str, str]) -> dict[str, str]:
         for each in references or ():
@@ -107,9 +114,8 @@ class Schemas:
         """Return the answer of the registry; None: it has no such schema."""
         errors = library("confluent_kafka.schema_registry.error", self._extra, self._place)
         try:
-            if self._client is None:
-                self._client = self._made()
-            return ask(self._client)
+            with self._client() as client:
+                return ask(client)
         except errors.SchemaRegistryError as error:
             status = error.http_status_code
             if status == 404 and error.error_code in _NO_SCHEMA:
@@ -130,15 +136,17 @@ class Schemas:
             msg = f"{self._place}: does not answer ({words}): give the address of one that runs"
             raise UnreachableError(msg) from ConnectionError(words)
 
-    def _made(self) -> Any:
+    def _client(self) -> AbstractContextManager[Any]:
+        """Return a client, whose connections are closed behind it: schemas are seldom fetched."""
         if self._address is None:
-            return self._registry
+            return nullcontext(self._registry)
         made = library("confluent_kafka.schema_registry", self._extra, self._place).SchemaRegistryClient
         if not str(self._registry).startswith(("http://", "https://", "mock://")):
             msg = f"{self._place}: must be the address of a registry, as http://127.0.0.1:8081"
             raise UsageError(msg)
         options = {"timeout": link.ANSWER_S / 2, "max.retries": 0, **self._options}
-        return made.new_client({"url": self._registry, **options})
+        client: AbstractContextManager[Any] = made.new_client({"url": self._registry, **options})
+        return client
 
     def _clean(self, error: Exception) -> str:
         words = " ".join(str(error).split())[:200]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -24,6 +25,7 @@ from oop_engine.traces.format_registry import FORMATS, format_of
 
 __all__ = ["PartFiles", "gone", "hidden"]
 
+_LOG = logging.getLogger("oop_engine")
 _MOST_BYTES = knob(__name__, "_MOST_BYTES", 1 << 26)
 """Results of an epoch that are held in memory; more of them go to a further file."""
 
@@ -108,7 +110,18 @@ class PartFiles(LiveSink):
         if pages:
             files = self._files.setdefault(epoch, [])
             files.append(f"{epoch:07d}-{len(files)}-{self._run}-{self._own}.{self._suffix}")
-            self._disk.write(self.folder / hidden(files[-1]), self._bytes_of(pages, epoch))
+            self._write(self.folder / hidden(files[-1]), self._bytes_of(pages, epoch))
+
+    def _write(self, path: Path, data: bytes) -> None:
+        """Write a file; make the folder again if a reader has removed it with the files."""
+        try:
+            self._disk.write(path, data)
+        except FileNotFoundError:
+            _LOG.warning(
+                "sink %s: the folder was removed while the service runs: it is made again", self.folder
+            )
+            self._disk.make(self.folder)
+            self._disk.write(path, data)
 
     def _stored(self, fields: pa.Schema) -> pa.Schema:
         """Return the columns as they are in a file."""

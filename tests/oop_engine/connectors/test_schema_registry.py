@@ -16,6 +16,7 @@ from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pytest
@@ -177,6 +178,22 @@ def test_schemas_of_avro_that_change_are_read_by_the_declared_one(registry: Any)
     ]
 
 
+def test_a_uuid_of_avro_is_a_text_whether_it_is_16_bytes_or_a_text(registry: Any) -> None:
+    made = UUID("12345678-1234-5678-1234-567812345678")
+    fixed = {"type": "fixed", "size": 16, "name": "Id", "logicalType": "uuid"}
+    fields = [TS, field("bytes", fixed), field("maybe", ["null", "Id"]),
+              field("many", {"type": "array", "items": "Id"}),
+              field("either", ["long", logical("string", "uuid")])]  # fmt: skip
+    sent = avro(
+        registry, fields, {"ts": 1, "bytes": made.bytes, "maybe": None, "many": [made.bytes], "either": made}
+    )
+    kinds = {"ts": pa.int64(), "bytes": pa.string(), "maybe": pa.string(), "many": pa.list_(pa.string()),
+             "either": pa.string()}  # fmt: skip
+    assert rows(Messages(Avro(registry), *sent), kinds) == [
+        {"ts": 1, "bytes": str(made), "maybe": None, "many": [str(made)], "either": str(made)}
+    ]
+
+
 def test_unions_lists_and_maps_of_avro(registry: Any) -> None:
     fields = [TS, field("either", ["null", "string", "long"]),
               field("tags", {"type": "array", "items": ["null", "string"]}),
@@ -276,6 +293,51 @@ def test_messages_that_are_no_protobuf_are_dead_letters(registry: Any, tmp_path:
     reasons = [letter["reason"] for letter in letters_of(tmp_path)]
     parts = ["not of its schema", "ends before its content", "no message type at [5]", "no schema id"]
     assert all(part in reason for part, reason in zip(parts, reasons, strict=True))
+
+
+OF_TEXT = """
+syntax = "proto3"; package shop;
+import "google/type/date.proto"; import "parts/place.proto";
+message Other { string x = 1; }
+message Row { int64 ts = 1; Place place = 2; google.type.Date day = 3; }
+"""
+
+
+def of_text(registry: Any, text: str, *references: Any) -> list[bytes]:
+    """Return a message of the second type of a schema of text: a time, a place, a day."""
+    number = registry.register_schema("in-value", registries.Schema(text, "PROTOBUF", list(references)))
+    return [
+        with_head(number, b"\x02\x02" + bytes.fromhex("08 05  12 04 0a 02 61 62  1a 07 08 e8 0f 10 02 18 1d"))
+    ]
+
+
+def test_schemas_of_protobuf_that_are_texts(registry: Any, tmp_path: Path) -> None:
+    pytest.importorskip("grpc_tools", reason="grpcio-tools is not installed (the extra protobuf)")
+    place = 'syntax = "proto3"; package shop; message Place { string name = 1; }'
+    registry.register_schema("place", registries.Schema(place, "PROTOBUF"))
+    kinds = {"ts": pa.int64(), "place": pa.struct({"name": pa.string()}), "day": pa.date32()}
+    refers = registries.SchemaReference("parts/place.proto", "place", 1)
+    sent = of_text(registry, OF_TEXT, refers)
+    assert rows(Messages(Protobuf(registry), *sent), kinds) == [
+        {"ts": 5, "place": {"name": "ab"}, "day": date(2024, 2, 29)}
+    ]
+    wrong = of_text(registry, OF_TEXT.replace("int64 ts", "int65 ts"), refers)
+    assert rows(Messages(Protobuf(registry), *wrong), kinds, tmp_path) == []
+    [letter] = letters_of(tmp_path)
+    assert 'cannot be read: oop_engine_schema.proto:5:15: "int65" is not defined' in letter["reason"]
+
+
+def test_connections_to_a_registry_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, make = list[Any](), registries.SchemaRegistryClient.new_client
+
+    def remembered(conf: Any) -> Any:
+        made.append(make(conf))
+        return made[-1]
+
+    monkeypatch.setattr(registries.SchemaRegistryClient, "new_client", remembered)
+    with http_registry([(200, SCHEMA)]) as found:
+        assert len(rows(Messages(Avro(found.url), ONE, TWO), {"ts": pa.int64()})) == 2
+    assert [client._rest_client.session.is_closed for client in made] == [True, True]
 
 
 @contextmanager

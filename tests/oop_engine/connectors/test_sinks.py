@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,23 @@ def seen(sink: Any) -> list[int]:
         return [row["ts"] for row in sink.rows]
     files = sorted(path for path in sink.folder.iterdir() if path.name[0] != ".")
     return [ts for path in files for each in open_trace(path, SCHEMA).pages() for ts in each.times.tolist()]
+
+
+def test_a_folder_that_a_reader_removes_is_made_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        sink = PartFiles(tmp_path / "out")
+        await sink.open(SCHEMA, "run", [])
+        for epoch in (1, 2):
+            await sink.write(epoch, page(epoch))
+            await sink.commit(await sink.prepare(epoch))
+            if epoch == 1:
+                shutil.rmtree(tmp_path / "out")
+        assert seen(sink) == [2]
+
+    run_async(main())
+    assert [line for line in caplog.messages if "was removed while the service runs" in line] != []
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,17 @@ def test_a_record_is_found_by_the_next_process(tmp_path: Path) -> None:
     assert found.positions == {"in": 3}
     assert second.states_of(found) == {"count": b"two", "": b"runner"}
     assert second.run == first.run
+
+
+@pytest.mark.parametrize("removed", ["", "epochs", "states"])
+def test_a_folder_that_is_removed_while_the_service_runs_is_one_line(removed: str, tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    checkpoints = recorded(folder, b"one")
+    shutil.rmtree(folder / removed)
+    with pytest.raises(
+        SnapshotError, match=r"state: its files were removed while the service runs; .*empty one"
+    ):
+        checkpoints.record(manifest(), {"count": b"one" if removed == "epochs" else b"two"}, KINDS)
 
 
 def test_a_state_that_has_not_changed_is_not_written_again(tmp_path: Path) -> None:
