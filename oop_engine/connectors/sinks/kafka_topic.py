@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from typing import Any
 
@@ -43,6 +44,7 @@ class KafkaTopic(HeldSink):
         self._producer: Any = None
         self._consumer: Any = None
         self._lost = False
+        self._limit: int | None = None
         self._rights = KafkaRights(self.place)
 
     async def connect(self) -> None:
@@ -85,13 +87,31 @@ class KafkaTopic(HeldSink):
         }
         group = f"oop-engine-{self._run}-{self._topic}"
         self._consumer = kafka.Consumer({**common, "group.id": group, "enable.auto.commit": False})
-        self._producer = kafka.Producer({**common, "transactional.id": group, "enable.idempotence": True})
+        producing = {**common, "transactional.id": group, "enable.idempotence": True}
+        self._producer = kafka.Producer(producing)
         topic = self._rights.topics(self._producer, self._topic, link.ANSWER_S)
         if topic.error is not None:
             msg = f"{self.place}: {topic.error.str()}: check its name, or make it"
             raise SetupError(msg)
+        own = int(self._options.get("message.max.bytes", _MOST_BYTES))
+        most = min(own, self._limit_of_topic(common))
+        if most < own:  # else small messages go in batches that the brokers refuse
+            batch = min(most, int(self._options.get("batch.size", most)))
+            self._producer = kafka.Producer({**producing, "batch.size": batch})
         self._producer.init_transactions(link.ANSWER_S)
-        self.most_bytes = int(self._options.get("message.max.bytes", _MOST_BYTES)) - _HEAD
+        self.most_bytes = max(most - _HEAD, 1)
+
+    def _limit_of_topic(self, common: dict[str, Any]) -> int:
+        """Return the bytes of a batch that the topic takes, asked for once; brokers may not tell."""
+        if self._limit is None:
+            admin = library("confluent_kafka.admin", "kafka", "KafkaTopic")
+            topic = admin.ConfigResource(admin.ConfigResource.Type.TOPIC, self._topic)
+            client = admin.AdminClient(common)  # which has to live until the answer
+            asked = client.describe_configs([topic], request_timeout=link.ANSWER_S / 2)
+            with suppress(*self.failures, LookupError, TypeError, ValueError):
+                self._limit = int(asked[topic].result()["max.message.bytes"].value)
+            self._limit = self._limit or sys.maxsize
+        return self._limit
 
     def _send(self, epoch: int, rows: list[Keyed]) -> None:
         kafka = library("confluent_kafka", "kafka", "KafkaTopic")

@@ -405,6 +405,44 @@ def test_a_row_above_the_limit_of_a_producer_is_a_dead_letter(broker: str) -> No
     assert letters == [2]
 
 
+def test_a_row_above_the_limit_of_a_topic_is_a_dead_letter_and_batches_are_below_it(
+    broker: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import confluent_kafka
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    small = NewTopic("small", 1, 1, config={"max.message.bytes": "3000"})
+    admin = AdminClient({"bootstrap.servers": broker})
+    admin.create_topics([small])["small"].result(MOST_S)
+    letters, made = list[int](), list[dict[str, Any]]()
+    producer = confluent_kafka.Producer
+
+    def remembered(of: dict[str, Any]) -> Any:
+        made.append(of)
+        return producer(of)
+
+    monkeypatch.setattr(confluent_kafka, "Producer", remembered)
+
+    async def main() -> None:
+        sink = KafkaTopic(broker, "small")
+        sink.refused = lambda reason, record, rows, **more: letters.append(json.loads(record)["ts"])
+        await sink.open(LONG, "small", [])
+        await sink.write(1, Page.of(LONG, {"ts": [1, 2, 3], "text": ["a", "b" * 3000, "c" * 2000]}))
+        prepared = await sink.prepare(1)
+        await sink.commit(prepared)
+        await sink.close()
+        assert [json.loads(text)["ts"] for _, text in prepared[2]] == [1, 3]
+        without = KafkaTopic(broker, "small")
+        await without.open(LONG, "small", [])
+        with pytest.raises(SetupError, match=r"a message has 3,0\d\d bytes, and the server takes 2,488"):
+            await without.write(2, Page.of(LONG, {"ts": [2], "text": ["b" * 3000]}))
+        await without.close()
+
+    run_async(main())
+    assert letters == [2]
+    assert made[-1]["batch.size"] == 3000
+
+
 def test_a_sink_goes_on_when_its_broker_is_back(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
