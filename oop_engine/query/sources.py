@@ -165,7 +165,8 @@ def scan(data: Any, name: str | None = None, *, types: Types | None = None) -> C
     elif isinstance(data, list | tuple):
         fields = pa.Table.from_pylist([dict(row) for row in data]).schema
     elif is_whole(data):
-        fields = typed_batches(data)[0].schema
+        batches = typed_batches(data)
+        fields = batches[0].schema if batches else pa.table(data).schema
     else:
         got = f"got {type(data).__name__}: declare its columns, stream(name, types)"
         msg = f"scan takes a path, a data frame, columns or a list of rows; {got}"

@@ -33,6 +33,11 @@ __all__ = ["UNBOUNDED", "Grouping"]
 
 _RESERVED = {"window", "window_start", "window_end", "time_start", "time_end", "change"}
 _TRUNCATED = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86_400}
+_OF_FLOATS = {
+    "AVG", "MEAN", "MEDIAN", "QUANTILE_CONT", "PERCENTILE_CONT", "APPROX_QUANTILE", "STDDEV", "STDDEV_SAMP",
+    "STDDEV_POP", "VARIANCE", "VAR_SAMP", "VAR_POP", "VARIANCE_POP", "GEOMEAN", "GEOMETRIC_MEAN",
+}  # fmt: skip
+"""Aggregates that are floats of decimals, too."""
 UNBOUNDED = (
     "a GROUP BY without a window has a state for each key and a result only at the end of the stream: "
     "group by a window, TUMBLE(s, ts, INTERVAL '1' MINUTE) or time_bucket(INTERVAL '1 minute', ts), "
@@ -173,7 +178,7 @@ class Grouping:
             arguments = [exp.Boolean(this=True)]
         columns = [one for one in arguments if not _is_constant(one)] or arguments[:1]
         constants += [constant_of(self._text, one) for one in arguments if one not in columns]
-        if name in ("AVG", "MEAN") and pa.types.is_decimal(self._expressions.of(columns[0]).kind):
+        if name in _OF_FLOATS and pa.types.is_decimal(self._expressions.of(columns[0]).kind):
             columns = [exp.cast(columns[0].copy(), "DOUBLE")]
         inputs = [self._argument(one, where) for one in columns]
         try:

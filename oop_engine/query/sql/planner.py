@@ -14,6 +14,7 @@ from oop_engine.query.data_stream import DataStream
 from oop_engine.query.finish import Finish
 from oop_engine.query.registered import WINDOWS
 from oop_engine.query.sql.joins.plan import JoinPlan
+from oop_engine.query.sql.nested.in_values import with_in_values
 from oop_engine.query.sql.nested.subqueries import Subqueries
 from oop_engine.query.sql.reading.all_read import check_all_read
 from oop_engine.query.sql.reading.mistakes import mistake, unsupported
@@ -73,6 +74,7 @@ class Planner:
             raise unsupported(self._text, node, str(node.key).upper(), "SELECT and UNION ALL are")
         relation = self.sources(node, known)
         relation = Subqueries(self._text, self, known).behind(node, relation)
+        with_in_values(self._text, node)
         return SelectPlan(self._text, node, self._emit, self, known).over(relation)
 
     def sources(self, node: Any, known: Known) -> NamedStream:
@@ -91,6 +93,7 @@ class Planner:
             return relation
         node = exp.select("*").where(exp.and_(*parts))
         relation = Subqueries(self._text, self, known).behind(node, relation)
+        with_in_values(self._text, node)
         return SelectPlan(self._text, node, None, self, known).filtered(relation)
 
     def _union(self, node: Any, known: Known) -> NamedStream:

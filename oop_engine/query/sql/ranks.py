@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from oop_engine.query.sql.stage import Item, Listed, Stage, inner_of
 __all__ = ["RANKS", "limit_of", "ranked", "ranks_in"]
 
 RANKS = {exp.RowNumber: "row_number", exp.Rank: "rank", exp.DenseRank: "dense_rank"}
+Order = Sequence[tuple[Any, bool, bool]]
 _UNBOUNDED = (
     "ranks without the window among the keys of PARTITION BY are known only at the end of the stream: "
     "add window_end to PARTITION BY, or read a source that ends"
@@ -32,9 +34,12 @@ def ranks_in(items: list[Item], qualify: Any) -> list[Any]:
 
 
 def ranked(
-    text: str, stage: Stage, items: list[Item], calls: list[Any], qualify: Any, limits: tuple[int | None, int]
+    text: str, stage: Stage, items: list[Item], calls: list[Any], qualify: Any, finish: Finish, order: Order
 ) -> NamedStream:
-    """Return the first rows of each partition, with their places where the list asks for them."""
+    """Return the first rows of each partition, with their places where the list asks for them.
+
+    ``finish`` has the limits of the SELECT, ``order`` the parts of its ORDER BY: of the list by name, others parsed.
+    """
     if len({key_of(one, stage.relation.names) for one in calls}) > 1:
         raise unsupported(text, calls[1], "two different ranks", "take each apart in WITH")
     with_rank = [
@@ -45,11 +50,12 @@ def ranked(
             raise unsupported(text, item.node, "an expression of a rank", "compute it in an outer SELECT")
     alias = with_rank[0].name if with_rank else "_rank"
     ranking = _Ranking(text, stage, items, with_rank, alias)
+    finish = replace(finish, order=ranking.ordered(order, calls[0]))
     limit = ranking.limit_of(qualify)
-    found = ranking.first(limit, calls[0], limits)
+    found = ranking.first(limit, calls[0], finish)
     if limit is not None:
         return found
-    return replace(found, ranked=RankColumn(alias, lambda n: ranking.first(n, calls[0], limits)))
+    return replace(found, ranked=RankColumn(alias, lambda n: ranking.first(n, calls[0], finish)))
 
 
 class _Ranking:
@@ -57,12 +63,28 @@ class _Ranking:
 
     def __init__(self, text: str, stage: Stage, items: list[Item], with_rank: list[Item], alias: str) -> None:
         self._text, self._relation, self._alias = text, stage.relation, alias
+        self._known = stage.known or stage.relation.names
         self._shown = [item.name for item in items]
         self._listed = Listed(text, stage)
         for item in items:
             if item not in with_rank:
                 self._listed.columns[item.name] = self._listed.value(item.node)
         self._extra = self._listed.keep(self._relation.time)
+
+    def ordered(self, order: Order, call: Any) -> tuple[tuple[str, bool, bool], ...]:
+        """Return the columns of an ORDER BY; the rank ``call`` is one of them."""
+        found = []
+        for node, down, nulls_first in order:
+            is_rank = not isinstance(node, str) and key_of(node, self._known) == key_of(call, self._known)
+            name = (
+                self._alias
+                if is_rank
+                else node
+                if isinstance(node, str)
+                else self._listed.add(node, "_order")[0]
+            )
+            found.append((name, down, nulls_first))
+        return tuple(found)
 
     def limit_of(self, qualify: Any) -> int | None:
         """Return the n of QUALIFY."""
@@ -73,7 +95,7 @@ class _Ranking:
             found = limit if found is None else min(found, limit)
         return found
 
-    def first(self, n: int | None, call: Any, limits: tuple[int | None, int]) -> NamedStream:
+    def first(self, n: int | None, call: Any, finish: Finish) -> NamedStream:
         """Return the first ``n`` rows of each partition; None: all, with their places."""
         by = [self._named(one) for one in call.args.get("partition_by") or []]
         ordered = call.args.get("order")
@@ -88,7 +110,7 @@ class _Ranking:
         stream = then(source, "rank", operator, None if timed else _UNBOUNDED)
         hidden = frozenset(name for name in stream.schema.names if name not in self._shown)
         names = Names(tuple(Name("", name, name) for name in self._shown))
-        return NamedStream(stream, names, finish=Finish(hidden, (), *limits))
+        return NamedStream(stream, names, finish=replace(finish, hidden=hidden))
 
     def _order(self, node: Any) -> list[str]:
         """Return the columns of one part of ORDER BY; nulls are last, unless NULLS FIRST asks otherwise."""
@@ -109,11 +131,12 @@ class _Ranking:
 
 
 def limit_of(part: Any, alias: str) -> int | None:
-    """Return n of ``rank <= n``, ``rank < n + 1`` and ``rank = n``; None: it is another condition."""
+    """Return n of ``rank <= n``, ``rank < n + 1`` and ``rank = n``, 1 or more; None: it is another condition."""
     if not isinstance(part, exp.LTE | exp.LT | exp.EQ):
         return None
     of, number = part.this, part.expression
     is_rank = isinstance(of, exp.Window) or (isinstance(of, exp.Column) and of.name.lower() == alias.lower())
     if not is_rank or not isinstance(number, exp.Literal) or not number.this.isdigit():
         return None
-    return max(int(number.this) - isinstance(part, exp.LT), 1)
+    first = int(number.this) - isinstance(part, exp.LT)
+    return first if first > 0 else None

@@ -128,9 +128,9 @@ class SelectPlan:
             raise unsupported(
                 self._text, group, "GROUPING SETS, CUBE and ROLLUP", "UNION ALL of several GROUP BY"
             )
-        return self._aggregated(stage, self._keys(group, items), aggregates, items)
+        return self._aggregated(stage, self._keys(group, items, stage.relation.names), aggregates, items)
 
-    def _keys(self, group: Any, items: list[Item]) -> list[Any]:
+    def _keys(self, group: Any, items: list[Item], names: Names) -> list[Any]:
         """Return the keys: ordinals, aliases and ALL as the items that they mean."""
         if group is None:
             return []
@@ -148,11 +148,16 @@ class SelectPlan:
                 if not 1 <= at <= len(items):
                     raise mistake(self._text, node, f"GROUP BY {at}: the list has {len(items)} items")
                 keys.append(inner_of(items[at - 1].node))
-            elif isinstance(node, exp.Column) and not node.table and node.name.lower() in by_name:
+            elif self._is_alias(node, by_name, names):
                 keys.append(inner_of(by_name[node.name.lower()]))
             else:
                 keys.append(inner_of(node))
         return keys
+
+    def _is_alias(self, node: Any, by_name: Mapping[str, Any], names: Names) -> bool:
+        """Tell whether a key is the alias of an item: columns of the relation come before those."""
+        is_name = isinstance(node, exp.Column) and not node.table and node.name.lower() in by_name
+        return is_name and not names.columns(node)
 
     def _aggregated(
         self, stage: Stage, keys: list[Any], aggregates: dict[str, Any], items: list[Item]
@@ -177,7 +182,10 @@ class SelectPlan:
     def _selected(self, stage: Stage, items: list[Item]) -> NamedStream:
         qualify = self._node.args.get("qualify")
         if calls := ranks_in(items, qualify):
-            return ranked(self._text, stage, items, calls, qualify, self._limits())
+            finish = Finish(frozenset(), (), *self._limits())
+            return self._distinct(
+                ranked(self._text, stage, items, calls, qualify, finish, self._order(items))
+            )
         if qualify is not None:
             raise mistake(
                 self._text, qualify, "QUALIFY needs ROW_NUMBER() OVER (...), or write WHERE or HAVING"
@@ -258,13 +266,16 @@ class SelectPlan:
         if distinct.args.get("on"):
             raise unsupported(self._text, distinct, "DISTINCT ON", "ROW_NUMBER() OVER (PARTITION BY ...) = 1")
         shown = relation.finish.shown(relation.stream.schema.names)
+        if any(name not in shown for name, *_ in relation.finish.order):
+            words = "ORDER BY of SELECT DISTINCT reads items of the list: add this one to it"
+            raise mistake(self._text, self._node.args["order"], words)
         if relation.time in shown:
             stream = (
                 relation.stream
                 if len(shown) == len(relation.stream.schema.names)
                 else relation.stream.select(*shown)
             )
-            return replace(relation, stream=stream.distinct())
+            return replace(relation, stream=stream.distinct(), ranked=None)
         grouping = Grouping(self._text, replace(relation, windows=None), None)
         for name in relation.names.names:
             grouping.key(exp.column(exp.to_identifier(name.name, quoted=True)))
@@ -273,4 +284,5 @@ class SelectPlan:
         listed.columns = {name.name: key for name, key in zip(relation.names.names, grouping.by, strict=True)}
         hidden = listed.keep(stage.relation.time)
         stream = project(stage.relation.stream, listed.columns)
-        return replace(relation, stream=stream, finish=replace(relation.finish, hidden=frozenset(hidden)))
+        finish = replace(relation.finish, hidden=frozenset(hidden))
+        return replace(relation, stream=stream, finish=finish, ranked=None)

@@ -118,3 +118,34 @@ SELECT bool_and(ok) AS a, bool_or(ok) AS b, product(kind) AS c FROM log
 SELECT arg_max(id, bytes) IS NOT NULL AS a FROM log
 SELECT host, avg(bytes) AS a FROM log GROUP BY host ORDER BY count(*) DESC, host LIMIT 2
 SELECT coalesce(sum(bytes), 0) AS s FROM log WHERE false
+SELECT id FROM log WHERE host NOT LIKE 'a%'
+SELECT id FROM log WHERE NOT host NOT LIKE 'a%' OR host !~~ '%b'
+SELECT id, host NOT ILIKE 'A' AS a, upper(host) || '%' LIKE 'A#%' ESCAPE '#' AS b, host || '_' NOT LIKE '_#_' ESCAPE '#' AS c FROM log
+SELECT id, host || '\%' LIKE 'a\%' AS a, host || '%' LIKE 'a\%' AS b FROM log
+SELECT id FROM log QUALIFY row_number() OVER (PARTITION BY host ORDER BY bytes, id) = 1 ORDER BY id DESC
+SELECT id, rank() OVER (PARTITION BY host ORDER BY bytes) AS r FROM log ORDER BY r DESC, id LIMIT 5
+SELECT id, rank() OVER (ORDER BY bytes) AS r FROM log ORDER BY rank() OVER (ORDER BY bytes), bytes + id LIMIT 5
+SELECT DISTINCT host FROM log QUALIFY rank() OVER (PARTITION BY host ORDER BY bytes) = 1
+SELECT DISTINCT host, dense_rank() OVER (PARTITION BY host ORDER BY kind) AS r FROM log
+SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY host ORDER BY id) AS r FROM log) WHERE r < 1
+SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY host ORDER BY id) AS r FROM log) WHERE r <= 0
+SELECT abs(bytes) AS bytes, count(*) AS n FROM log GROUP BY bytes
+SELECT host, max(bytes) AS bytes FROM log GROUP BY host HAVING bytes > 15
+SELECT host, max(bytes) AS bytes FROM log GROUP BY ALL HAVING bytes > 15 AND min(bytes) < 0
+SELECT strftime(ts, '%H:%M:%S') AS a, strftime('%x %X %f|%g', ts) AS b, strftime(day, '%c') AS c FROM log
+SELECT ts::VARCHAR AS a, x::VARCHAR AS b, x || '' AS c, (x * 1e10)::VARCHAR AS d, (x / 1e7) || '' AS e, day || '' AS f FROM log
+SELECT concat(ts, '|', x, '|', price) AS a FROM log
+SELECT id, day - DATE '2026-01-01' AS a, day + 1 AS b, day - 1 AS c, 7 + day AS d FROM log
+SELECT host, sum(price) * 2 AS a, sum(price) + 1 AS b, sum(price) - min(price) AS c, -sum(price) AS d, sum(price) * max(price) AS e FROM log GROUP BY host
+SELECT host, stddev(price) AS b, var_pop(price) AS c FROM log GROUP BY host
+SELECT id, x::FLOAT = 1.25 AS a, (x::FLOAT / 10)::FLOAT IN (0.05, 0.7) AS b FROM log
+SELECT a.id, b.id AS i, c.id AS j FROM log a FULL JOIN other b ON a.id = b.id FULL JOIN log c ON a.bytes = c.id
+SELECT a.time, b.time AS u FROM (SELECT ts, id AS time FROM log) a FULL JOIN (SELECT ts, bytes AS time FROM other) b ON a.time = b.time
+SELECT id FROM log WHERE NOT (kind IN (SELECT kind FROM other WHERE bytes > 10))
+SELECT id, kind IN (SELECT kind FROM other WHERE host = 'a') AS a, bytes NOT IN (SELECT bytes FROM other WHERE bytes > 3) AS b FROM log
+SELECT id FROM log WHERE bytes IN (SELECT bytes FROM other UNION ALL SELECT 3 FROM log) OR host = 'a'
+SELECT host, host IN (SELECT host FROM other WHERE bytes > 15) AS a, count(*) AS n FROM log GROUP BY host
+SELECT host, (SELECT max(b.id) FROM other b WHERE b.host = log.host) AS m FROM log GROUP BY host
+SELECT id, substring('abcd', -2) AS a, substring('abcd', 0) AS b, right('abcd', 3) AS c, left('abcd', -1) AS d, right('abcd', -1) AS e FROM log
+SELECT id, regexp_full_match(host, 'a|b.') AS a, extract(milliseconds FROM ts) AS b, date_trunc('minutes', ts) AS c FROM log
+SELECT time_bucket('1 minute', ts) AS m, count(*) AS n FROM log GROUP BY m

@@ -11,12 +11,14 @@ from oop_engine.core.errors import GraphError
 from oop_engine.operators.joining.bands import AsOf, Band, Bands, WindowIdBand
 from oop_engine.query.sql.joins.condition import Condition
 from oop_engine.query.sql.joins.keys import with_keys
-from oop_engine.query.sql.plans import band_of, pair_schema, paired
+from oop_engine.query.sql.plans import band_of, pair_schema, paired, project
 from oop_engine.query.sql.reading.mistakes import mistake, unsupported
 from oop_engine.query.sql.relation import NamedStream, Names
 from oop_engine.query.sql.scalar.expressions import Expressions
 
 __all__ = ["joined"]
+
+_TIME = "time"  # of a full join
 
 
 def joined(
@@ -24,6 +26,8 @@ def joined(
 ) -> NamedStream:
     """Return the join of ``kind``; raises ``UsageError`` at ``node`` for a condition that no join has."""
     condition, left, right = with_keys(text, condition, left, right)
+    if kind == "full":
+        condition, left = _without_time(condition, left)
     if not condition.pairs and not condition.is_bounded and not kind.startswith("asof"):
         raise unsupported(
             text, node, "a join without equal keys and without a band of time", "ON a.k = b.k AND ..."
@@ -32,23 +36,40 @@ def joined(
         if kind.startswith("asof"):
             return _as_of(text, node, kind.removeprefix("asof-"), condition, left, right)
         if kind == "right":
-            found = _Join(text, _turned(condition), right, left).relation("left")
+            found = _Join(text, _turned(condition), right, left, "left").relation("left")
             names = (
                 *found.names.names[len(right.names.names) :],
                 *found.names.names[: len(right.names.names)],
             )
             return replace(found, names=Names(names))
-        return _Join(text, condition, left, right).relation(kind)
+        return _Join(text, condition, left, right, kind).relation(kind)
     except GraphError as error:
         raise mistake(text, node, str(error)) from error
+
+
+def _without_time(condition: Condition, left: NamedStream) -> tuple[Condition, NamedStream]:
+    """Return a left side whose columns leave the name of the event time of full joins to that."""
+    names = left.stream.schema.names
+    if _TIME not in names:
+        return condition, left
+    new, number = f"_{_TIME}", 0
+    while new in names:
+        new, number = f"_{_TIME}_{number}", number + 1
+    moved = {new if name == _TIME else name: name for name in names}
+    columns = (replace(one, column=new) if one.column == _TIME else one for one in left.names.names)
+    pairs = [(new if a == _TIME else a, b) for a, b in condition.pairs]
+    relation = replace(left, stream=project(left.stream, moved), names=Names(tuple(columns)))
+    return replace(condition, pairs=pairs), relation
 
 
 class _Join:
     """A join, left and right as the operator has them."""
 
-    def __init__(self, text: str, condition: Condition, left: NamedStream, right: NamedStream) -> None:
+    def __init__(
+        self, text: str, condition: Condition, left: NamedStream, right: NamedStream, kind: str
+    ) -> None:
         self._text, self._condition, self._left, self._right = text, condition, left, right
-        taken = left.stream.schema.names
+        taken = [*left.stream.schema.names, *([_TIME] if kind == "full" else [])]
         self.suffix = "_right"
         while any(f"{name}{self.suffix}" in taken for name in right.stream.schema.names):
             self.suffix += "_"
@@ -86,7 +107,7 @@ def _as_of(
     """Return each left row with the latest right one that is not after it."""
     if condition.least is not None or condition.most != 0 or condition.rest:
         raise mistake(text, node, f"ASOF JOIN reads ON a.k = b.k AND a.{left.time} >= b.{right.time}")
-    join = _Join(text, condition, left, right)
+    join = _Join(text, condition, left, right, kind)
     stream = paired(left.stream, right.stream, condition.pairs, AsOf(), kind, join.suffix)
     return NamedStream(stream, join.names)
 

@@ -44,9 +44,22 @@ def with_scalars(text: str, stage: Stage, nodes: list[Any], planner: Plans, know
     """Return a stage that has the value of each subquery of ``nodes`` as a column."""
     for node in scalars_in(nodes):
         names = stage.known or stage.relation.names
-        relation, name = _Scalar(text, planner, known, node).beside(stage.relation)
+        relation, name = _Scalar(text, planner, known, node).beside(_with_keys(stage))
+        relation = replace(relation, names=stage.relation.names)
         stage = Stage(relation, {**stage.made, key_of(node, names): name}, names)
     return stage
+
+
+def _with_keys(stage: Stage) -> NamedStream:
+    """Return the relation of a stage whose keys of GROUP BY have their names, for conditions of subqueries."""
+    made = [] if stage.known is None else stage.known.names
+    own = {key_of(_column(one), stage.known or Names()): one for one in made}
+    keys = [replace(one, column=stage.made[key]) for key, one in own.items() if key in stage.made]
+    return replace(stage.relation, names=Names((*stage.relation.names.names, *keys)))
+
+
+def _column(name: Name) -> Any:
+    return exp.column(exp.to_identifier(name.name, quoted=True), table=name.table or None)
 
 
 class _Scalar:

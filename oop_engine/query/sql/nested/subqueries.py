@@ -38,7 +38,7 @@ class Subqueries:
             return relation
         rest = []
         for part in conjuncts(where.this):
-            inner = part.this if isinstance(part, exp.Not) else part
+            inner = part.this.unnest() if isinstance(part, exp.Not) else part
             kind = "anti" if isinstance(part, exp.Not) else "semi"
             if isinstance(inner, exp.In) and inner.args.get("query") is not None:
                 relation = self._in(inner, kind, relation)

@@ -38,6 +38,14 @@ _READ: dict[type, set[str]] = {
     exp.In: {"this", "expressions", "query"},
     exp.DateBin: {"this", "expression", "unit", "origin"},
 }  # fmt: skip
+_FLAGS = {
+    "desc", "nulls_first", "distinct", "all", "materialized", "safe", "typed", "coalesce", "big_int", "ignore_nulls",
+    "is_left", "null_if_pos_overflow", "single_replace", "position", "negate", "scale", "kind", "side", "method",
+    "quoted", "is_string", "ret_any", "binary", "is_null", "is_nvl", "decimals_truncate", "input_type_preserved",
+    "this", "date_part_boundary", "is_end_exclusive",
+}  # fmt: skip
+"""Parts of functions that are no expressions, and that are read or say nothing about the answer."""
+_WORDS = (exp.Literal, exp.Identifier, exp.Boolean, exp.Var, exp.DataType, exp.Anonymous, exp.Parameter)
 _WHOLE: dict[type, str] = {
     exp.TryCast: "CAST(x AS ...) behind a WHERE",
     exp.Schema: "the columns in the order of SELECT",
@@ -51,5 +59,6 @@ def check_all_read(text: str, tree: Any) -> None:
             raise unsupported(text, node, node.sql("duckdb")[:60], _WHOLE[type(node)])
         known = _READ.get(type(node))
         for name, part in node.args.items():
-            if known is not None and part and name not in known:
+            is_flag = isinstance(part, str | bool) and not isinstance(node, _WORDS) and name not in _FLAGS
+            if part and (is_flag if known is None else name not in known):
                 raise unsupported(text, node, name.strip("_").replace("_", " ").upper(), "leave it out")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ARITHMETIC"]
 
-_MOST_DIGITS = 38
+_MOST_DIGITS, _WHOLE_DIGITS = 38, 18
 _RECKONED = {exp.Add: pc.add_checked, exp.Sub: pc.subtract_checked, exp.Mul: pc.multiply_checked}
 _FLOATING = {exp.Add: pc.add, exp.Sub: pc.subtract, exp.Mul: pc.multiply}
 
@@ -61,6 +61,12 @@ def _arithmetic(of: Expressions, node: Any) -> Typed:
     else:
         both = to_common([a, b])
     assert both is not None
+    if (
+        pa.types.is_decimal(kind := both[0].kind)
+        and kind.precision == _MOST_DIGITS
+        and not isinstance(node, exp.Mul)
+    ):
+        both = [cast(one, pa.decimal128(_MOST_DIGITS - 1, kind.scale)) for one in both]
     if pa.types.is_null(both[0].kind):
         both = [literal(None, pa.int64())] * 2
     if pa.types.is_integer(both[0].kind):
@@ -75,8 +81,17 @@ def _factors(a: Typed, b: Typed) -> list[Typed] | None:
     if None in kinds:
         return to_common([a, b])
     if sum(kind.precision for kind in kinds) >= _MOST_DIGITS:
-        kinds = [pa.float64()] * 2
+        kinds = _fewer_digits(*kinds)
     return [cast(one, kind) for one, kind in zip((a, b), kinds, strict=True)]
+
+
+def _fewer_digits(a: Any, b: Any) -> list[Any]:
+    """Return the types of factors with fewer digits before the point; without 18 of them, floats."""
+    small, large = sorted((a, b), key=lambda kind: kind.precision)
+    digits = _MOST_DIGITS - 1 - small.precision
+    if digits - large.scale < _WHOLE_DIGITS:
+        return [pa.float64()] * 2
+    return [pa.decimal128(digits, kind.scale) if kind is large else kind for kind in (a, b)]
 
 
 def _decimal(value: Typed) -> Any:
@@ -95,12 +110,31 @@ def _of_times(of: Expressions, node: Any, a: Typed, b: Typed) -> Typed:
         length, other = (a, b) if pa.types.is_duration(a.kind) else (b, a)
         if length.is_literal and other.is_literal and isinstance(other.value, int):
             return literal(length.value * other.value, length.kind)
+    if (days := _of_days(of, node, a, b)) is not None:
+        return days
     a, b = (cast(one, pa.timestamp("us")) if pa.types.is_date(one.kind) else one for one in (a, b))
     if not isinstance(node, exp.Add | exp.Sub):
         raise mistake(of.text, node, f"{a.kind} and {b.kind} can be added and subtracted alone")
     if pa.types.is_integer(a.kind) or pa.types.is_integer(b.kind):
         raise mistake(of.text, node, "an integer is no length of time: write INTERVAL '5' SECOND")
     return of.typed(_FLOATING[type(node)](a.expression, b.expression), node)
+
+
+def _of_days(of: Expressions, node: Any, a: Typed, b: Typed) -> Typed | None:
+    """Return days between two, or some days later; None: they are not days and integers alone."""
+    is_day = [pa.types.is_date32(one.kind) for one in (a, b)]
+    is_whole = [pa.types.is_integer(one.kind) for one in (a, b)]
+    days = [
+        (one.expression.cast(pa.int32()) if day else one.expression).cast(pa.int64())
+        for one, day in zip((a, b), is_day, strict=True)
+    ]
+    if isinstance(node, exp.Sub) and all(is_day):
+        return Typed(pc.subtract(*days), pa.int64())
+    if isinstance(node, exp.Add) and is_day != is_whole and any(is_day) and any(is_whole):
+        return of.typed(pc.add_checked(*days).cast(pa.int32()).cast(pa.date32()), node)
+    if isinstance(node, exp.Sub) and is_day[0] and is_whole[1]:
+        return of.typed(pc.subtract_checked(*days).cast(pa.int32()).cast(pa.date32()), node)
+    return None
 
 
 def _interval(of: Expressions, node: Any) -> Typed:

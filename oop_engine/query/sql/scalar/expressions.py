@@ -26,6 +26,7 @@ from oop_engine.query.sql.scalar.moments import OF_MOMENTS
 from oop_engine.query.sql.scalar.predicates import PREDICATES
 from oop_engine.query.sql.scalar.types import (
     Typed,
+    as_columns,
     cast,
     common,
     is_text,
@@ -121,6 +122,7 @@ class Expressions:
         plain = [one for one in values if not (one.is_literal and is_text(one.kind))]
         others = [one.kind for one in plain if not pa.types.is_null(one.kind)]
         kind = common(others) if others else None
+        values = as_columns(values)
         if kind is None or is_text(kind):
             return values
         return [

@@ -8,8 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from oop_engine.query.sql.scalar.shown import in_format
 from oop_engine.query.sql.scalar.text_functions import TEXT_FUNCTIONS, known
-from oop_engine.query.sql.scalar.types import Typed, cast, is_time, literal, to_common
+from oop_engine.query.sql.scalar.types import Typed, cast, is_text, is_time, literal, to_common
 
 __all__ = ["FUNCTIONS", "MOMENTS", "PARTS", "case_of", "divided", "remainder", "whole_quotient"]
 
@@ -130,6 +131,15 @@ def _seconds(value: Typed) -> Any:
     return pc.divide(micros.cast(pa.float64()), pc.scalar(1e6))
 
 
+def _formatted(moment: Typed, written: Typed) -> Any:
+    if moment.is_literal and is_text(moment.kind):
+        moment, written = written, moment
+    if not is_time(moment.kind):
+        msg = f"a moment and a format are wanted; got {moment.kind}"
+        raise ValueError(msg)
+    return in_format(moment.expression, moment.kind, str(known(written, "a format")))
+
+
 PARTS: dict[str, Function] = {
     "YEAR": lambda t: pc.year(t.expression),
     "MONTH": lambda t: pc.month(t.expression),
@@ -141,6 +151,7 @@ PARTS: dict[str, Function] = {
     "MICROSECOND": lambda t: _micros_of_minute(t),
     "QUARTER": lambda t: pc.quarter(t.expression),
     "WEEK": lambda t: pc.iso_week(t.expression),
+    "ISOYEAR": lambda t: pc.iso_year(t.expression),
     "DOW": lambda t: pc.day_of_week(t.expression, count_from_zero=True, week_start=7),
     "DAYOFWEEK": lambda t: pc.day_of_week(t.expression, count_from_zero=True, week_start=7),
     "ISODOW": lambda t: pc.day_of_week(t.expression, count_from_zero=False, week_start=1),
@@ -198,7 +209,7 @@ FUNCTIONS: dict[str, Function] = {
     ),
     "DAYNAME": lambda t: pc.strftime(t.expression, format="%A"),
     "MONTHNAME": lambda t: pc.strftime(t.expression, format="%B"),
-    "STRFTIME": lambda t, f: pc.strftime(t.expression, format=str(known(f, "a format"))),
+    "STRFTIME": _formatted,
     **{name: part for name, part in PARTS.items() if name not in ("EPOCH",)},
     **TEXT_FUNCTIONS,
 }

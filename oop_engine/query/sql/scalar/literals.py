@@ -41,6 +41,8 @@ def interval_us(text: str, node: Any) -> int:
         return interval_us(text, node.this)
     if isinstance(node, exp.Neg):
         return -interval_us(text, node.this)
+    if isinstance(node, exp.Literal) and node.is_string:
+        node = exp.Interval(this=node)
     if not isinstance(node, exp.Interval):
         raise mistake(text, node, "a length is wanted here: INTERVAL '90' SECOND")
     unit = "" if node.unit is None else f" {node.unit.name.lower()}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -23,8 +24,14 @@ ORIGIN_US = 946_857_600_000_000
 """2000-01-03, a Monday, where buckets begin in DuckDB, in microseconds since 1970."""
 
 
+def _singular(written: str, known: Container[str]) -> str:
+    """Return the name of a unit in capitals, also of several: ``minutes``."""
+    name = written.upper()
+    return name.removesuffix("S") if name.removesuffix("S") in known else name
+
+
 def _extracted(of: Expressions, node: Any) -> Typed:
-    part = node.this.name.upper()
+    part = _singular(node.this.name, PARTS)
     if part not in PARTS:
         raise mistake(
             of.text,
@@ -35,7 +42,7 @@ def _extracted(of: Expressions, node: Any) -> Typed:
 
 
 def _truncated(of: Expressions, node: Any) -> Typed:
-    unit = node.args["unit"].name.upper()
+    unit = _singular(node.args["unit"].name, MOMENTS)
     if unit not in MOMENTS:
         raise mistake(
             of.text,

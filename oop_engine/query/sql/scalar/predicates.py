@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from oop_engine.query.sql.reading.mistakes import unsupported
+from oop_engine.query.sql.reading.mistakes import mistake, unsupported
 from oop_engine.query.sql.scalar.types import Typed, cast, literal
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _one_of(of: Expressions, node: Any) -> Typed:
     return Typed(found, pa.bool_())
 
 
-def _like(of: Expressions, node: Any) -> Typed:
+def _like(of: Expressions, node: Any, sign: str = "") -> Typed:
     pattern = of.of(node.expression)
     if not pattern.is_literal:
         raise unsupported(
@@ -82,7 +82,38 @@ def _like(of: Expressions, node: Any) -> Typed:
         return literal(None, pa.bool_())
     text = cast(of.of(node.this), pa.string()).expression
     without_case = isinstance(node, exp.ILike)
-    return Typed(pc.match_like(text, str(pattern.value), ignore_case=without_case), pa.bool_())
+    written = _escaped(str(pattern.value), sign)
+    if written is None:
+        raise mistake(of.text, node, f"nothing is behind the escape {sign!r} at the end of the pattern")
+    found = pc.match_like(text, written, ignore_case=without_case)
+    return Typed(pc.invert(found) if node.args.get("negate") else found, pa.bool_())
+
+
+def _like_with_escape(of: Expressions, node: Any) -> Typed:
+    sign, like = of.of(node.expression).value, node.this
+    negated = isinstance(like, exp.Not)
+    inner = like.this if negated else like
+    if not isinstance(sign, str) or len(sign) != 1 or not isinstance(inner, exp.Like | exp.ILike):
+        raise mistake(of.text, node, "ESCAPE takes one sign, as in x LIKE '10#%' ESCAPE '#'")
+    found = _like(of, inner, sign)
+    return Typed(pc.invert(found.expression), pa.bool_()) if negated else found
+
+
+def _escaped(pattern: str, sign: str) -> str | None:
+    r"""Return a pattern whose escape is a backslash, as Arrow reads it; None: its last sign is an escape.
+
+    >>> print(_escaped("10#%_", "#"), _escaped("a\\b%", ""))
+    10\%_ a\\b%
+    """
+    out, signs = "", iter(pattern)
+    for one in signs:
+        if one == sign:
+            if (one := next(signs, "")) == "":
+                return None
+            out += "\\" + one
+        else:
+            out += "\\\\" if one == "\\" else one
+    return out
 
 
 PREDICATES: dict[Any, Any] = {
@@ -97,5 +128,6 @@ PREDICATES: dict[Any, Any] = {
     exp.In: _one_of,
     exp.Like: _like,
     exp.ILike: _like,
+    exp.Escape: _like_with_escape,
 }
 """Predicates by the classes of the parser."""

@@ -32,11 +32,23 @@ def text_of(value: Typed) -> Any:
 def _substring(text: Typed, start: Typed, length: Typed | None = None) -> Any:
     first = int(known(start, "the start of substring"))
     many = None if length is None else int(known(length, "the length of substring"))
-    if first < 1 or (many is not None and many < 0):
-        msg = "substring counts from 1, and its length is not negative"
+    if many is not None and many < 0:
+        msg = "the length of substring is not negative"
         raise ValueError(msg)
-    stop = None if many is None else first - 1 + many
-    return pc.utf8_slice_codeunits(text_of(text), first - 1, stop)
+    if first < 0:
+        stop = None if many is None or first + many >= 0 else first + many
+        return pc.utf8_slice_codeunits(text_of(text), first, stop)
+    stop = None if many is None else max(first - 1 + many, 0)
+    return pc.utf8_slice_codeunits(text_of(text), max(first - 1, 0), stop)
+
+
+def _left(text: Typed, many: Typed) -> Any:
+    return pc.utf8_slice_codeunits(text_of(text), 0, int(known(many, "the length of left")))
+
+
+def _right(text: Typed, many: Typed) -> Any:
+    length = int(known(many, "the length of right"))
+    return pc.utf8_slice_codeunits(text_of(text), -length, None if length else 0)
 
 
 def _concat(*values: Typed) -> Any:
@@ -134,7 +146,11 @@ def _replace(text: Typed, old: Typed, new: Typed) -> Any:
 def _pad(name: str) -> Function:
     def padded(text: Typed, width: Typed, sign: Typed | None = None) -> Any:
         many = int(known(width, "the width"))
-        whole = getattr(pc, name)(text_of(text), many, " " if sign is None else str(known(sign, "the sign")))
+        given = " " if sign is None else str(known(sign, "the sign"))
+        if len(given) != 1:
+            msg = f"one sign fills a text up; got {given!r}"
+            raise ValueError(msg)
+        whole = getattr(pc, name)(text_of(text), many, given)
         return pc.utf8_slice_codeunits(whole, 0, many)
 
     return padded
@@ -157,7 +173,8 @@ TEXT_FUNCTIONS: dict[str, Function] = {
     "LPAD": _pad("utf8_lpad"),
     "RPAD": _pad("utf8_rpad"),
     "SUBSTRING": _substring,
-    "LEFT": lambda t, n: _substring(t, literal(1, pa.int64()), n),
+    "LEFT": _left,
+    "RIGHT": _right,
     "REPLACE": _replace,
     "CONCAT": _concat,
     "STARTS_WITH": _starts,
@@ -165,6 +182,9 @@ TEXT_FUNCTIONS: dict[str, Function] = {
     "CONTAINS": _contains,
     "SPLIT_PART": _split_part,
     "REGEXP_MATCHES": _matches,
+    "REGEXP_FULL_MATCH": lambda t, p: pc.match_substring_regex(
+        text_of(t), rf"\A(?:{known(p, 'a pattern')})\z"
+    ),
     "REGEXP_REPLACE": _replaced,
     "REGEXP_EXTRACT": _extracted,
 }

@@ -9,7 +9,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Typed", "cast", "common", "is_number", "is_text", "is_time", "literal", "named", "to_common"]
+from oop_engine.query.sql.scalar.shown import shown
+
+__all__ = [
+    "Typed",
+    "as_columns",
+    "cast",
+    "common",
+    "is_number",
+    "is_text",
+    "is_time",
+    "literal",
+    "named",
+    "to_common",
+]
 
 MOMENT = pa.timestamp("us")
 _NAMES = {
@@ -66,7 +79,7 @@ def common(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
     """Return the type that values of all ``kinds`` can be compared in; None: there is none.
 
     >>> common([pa.int64(), pa.float32()]), common([pa.date32(), pa.timestamp("us")])
-    (DataType(double), TimestampType(timestamp[us]))
+    (DataType(float), TimestampType(timestamp[us]))
     """
     some = list(dict.fromkeys(kind for kind in kinds if not pa.types.is_null(kind)))
     if len(some) < 2:
@@ -87,12 +100,25 @@ def to_common(values: Sequence[Typed]) -> list[Typed] | None:
     return None if kind is None else [cast(one, kind) for one in values]
 
 
+def as_columns(values: Sequence[Typed]) -> list[Typed]:
+    """Return values with the literals beside floats of 32 bits as such, so that a column of them may equal 0.1."""
+    floats = {one.kind for one in values if pa.types.is_floating(one.kind) and not one.is_literal}
+    return [
+        literal(one.value, pa.float32())
+        if floats == {pa.float32()} and one.is_literal and pa.types.is_floating(one.kind)
+        else one
+        for one in values
+    ]
+
+
 def cast(value: Typed, kind: pa.DataType, *, safe: bool = True) -> Typed:
     """Return a value as another type."""
     if value.kind == kind:
         return value
     if pa.types.is_null(value.kind):
         return literal(None, kind)
+    if is_text(kind) and (found := shown(value.expression, value.kind)) is not None:
+        return Typed(found.cast(kind), kind)
     expression = value.expression
     if pa.types.is_timestamp(value.kind) and value.kind.tz and pa.types.is_timestamp(kind) and not kind.tz:
         expression = expression.cast(pa.timestamp(kind.unit, "UTC"))
@@ -106,8 +132,8 @@ def cast(value: Typed, kind: pa.DataType, *, safe: bool = True) -> Typed:
 
 
 def _number(kinds: Sequence[pa.DataType]) -> pa.DataType:
-    if any(map(pa.types.is_floating, kinds)):
-        return pa.float64()
+    if floats := list(filter(pa.types.is_floating, kinds)):
+        return pa.float32() if set(floats) == {pa.float32()} else pa.float64()
     decimals = [kind for kind in kinds if pa.types.is_decimal(kind)]
     if decimals:
         scale = max(kind.scale for kind in decimals)

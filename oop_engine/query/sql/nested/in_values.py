@@ -1,0 +1,47 @@
+"""In values: ``x IN (SELECT ...)`` inside an expression, as counts of the rows that are equal, null and there at all.
+
+A condition of WHERE by itself is a semi or an anti join; elsewhere three values are wanted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+
+from oop_engine.query.sql.nested.inner import select_of
+from oop_engine.query.sql.reading.mistakes import unsupported
+
+__all__ = ["with_in_values"]
+
+_ROWS, _VALUE = "_in", "_value"
+
+
+def with_in_values(text: str, select: Any) -> None:
+    """Write each ``x IN (SELECT ...)`` of a SELECT as a CASE of counts; raises ``UsageError`` for several columns."""
+    for node in list(select.find_all(exp.In)):
+        if node.args.get("query") is not None and node.find_ancestor(exp.Query) is select:
+            node.replace(_counted(text, node))
+
+
+def _counted(text: str, node: Any) -> Any:
+    inner = select_of(node.args["query"])
+    items = inner.expressions if isinstance(inner, exp.Select) else [inner]
+    if len(items) != 1 or isinstance(node.this, exp.Tuple) or isinstance(items[0], exp.Star):
+        raise unsupported(
+            text, node, "IN of several columns in an expression", "EXISTS (SELECT 1 ... WHERE ...)"
+        )
+    value, null = exp.column(_VALUE, table=_ROWS), exp.Null()
+    is_equal = exp.EQ(this=value.copy(), expression=node.this.copy())
+    is_null = exp.Is(this=value.copy(), expression=null.copy())
+    nothing = exp.and_(exp.Is(this=node.this.copy(), expression=null.copy()), _any(inner, None))
+    found = exp.Case().when(_any(inner, is_equal), exp.true()).when(nothing, null.copy())
+    return exp.Paren(this=found.when(_any(inner, is_null), null.copy()).else_(exp.false()))
+
+
+def _any(inner: Any, condition: Any) -> Any:
+    """Return whether rows of a query fulfil a condition: a count that is above 0."""
+    alias = exp.TableAlias(this=exp.to_identifier(_ROWS), columns=[exp.to_identifier(_VALUE)])
+    counted = exp.select(exp.Count(this=exp.Star())).from_(exp.Subquery(this=inner.copy(), alias=alias))
+    whole = counted if condition is None else counted.where(condition)
+    return exp.GT(this=exp.Subquery(this=whole), expression=exp.Literal.number(0))
