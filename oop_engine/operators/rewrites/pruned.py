@@ -2,6 +2,7 @@
 
     Punctuate  ->  Punctuate, Project    where later operators do not read all columns
     Select     ->  Select, Project       the same, of those that it reads itself
+    Project    ->  Project               without the columns that no later operator reads
 
 Operators answer which columns they read (``Operator.reads``), from the sinks to the sources; a sink reads all of its
 stream.  Nothing is dropped in front of a generator of punctuation, for that of a source, by any of its
@@ -13,6 +14,7 @@ Source: projection push-down, as in any relational planner.
 from __future__ import annotations
 
 from oop_engine.core.graphs.graph import Graph, Node, Plan, Stream
+from oop_engine.core.operator import Operator
 from oop_engine.core.schema import Schema
 from oop_engine.operators.project import Project
 
@@ -50,7 +52,9 @@ class _Pruning:
 
     def __init__(self, graph: Graph) -> None:
         self._plan, self.twin = graph.plan(), Graph(graph.name)
-        self._reads, self._before = _reads(self._plan), _before_generators(self._plan)
+        self._before = _before_generators(self._plan)
+        self._kept: dict[str, Operator] = {}
+        self._reads = _reads(self._plan, self._before, self._kept)
         self._schemas: dict[Stream, Schema] = {}
         for node in self._plan.nodes:
             self._add(node)
@@ -63,8 +67,9 @@ class _Pruning:
         elif node.operator is None:
             self.twin.sink(node.name, *streams)
         else:
-            self.twin.add(node.name, node.operator, *streams)
-            out = node.operator.output_schemas(tuple(self._schemas[stream] for stream in streams))
+            operator = self._kept.get(node.name, node.operator)
+            self.twin.add(node.name, operator, *streams)
+            out = operator.output_schemas(tuple(self._schemas[stream] for stream in streams))
             self._schemas |= {Stream(node.name, port): one for port, one in zip(node.ports, out, strict=True)}
 
     def _input(self, node: Node, port: int) -> Stream:
@@ -92,8 +97,10 @@ class _Pruning:
         return made
 
 
-def _reads(plan: Plan) -> dict[str, tuple[frozenset[str], ...]]:
-    """Return of each node the columns of its inputs that it or a later one reads."""
+def _reads(
+    plan: Plan, before: set[str], kept: dict[str, Operator]
+) -> dict[str, tuple[frozenset[str], ...]]:
+    """Return of each node the columns of its inputs that it or a later one reads; a narrow ``Project`` goes to ``kept``."""
     found: dict[str, tuple[frozenset[str], ...]] = {}
     behind: dict[Stream, frozenset[str]] = dict.fromkeys(plan.schemas, frozenset())
     for node in reversed(plan.nodes):
@@ -101,11 +108,22 @@ def _reads(plan: Plan) -> dict[str, tuple[frozenset[str], ...]]:
         answer = tuple(frozenset(schema.names) for schema in schemas)
         if node.operator is not None:
             later = tuple(behind[Stream(node.name, port)] for port in node.ports)
-            answer = node.operator.reads(schemas, later)
+            operator = node.operator
+            if isinstance(operator, Project) and node.name not in before:
+                operator = kept[node.name] = _narrowed(operator, schemas[0], later[0])
+            answer = operator.reads(schemas, later)
         found[node.name] = answer
         for port, columns in enumerate(answer):
             behind[plan.input(node, port)] |= columns
     return found
+
+
+def _narrowed(operator: Project, schema: Schema, later: frozenset[str]) -> Project:
+    """Return a ``Project`` without the columns that no later operator reads."""
+    [out] = operator.output_schemas((schema,))
+    stay = {*later, out.progressing, out.change}
+    columns = {name: of for name, of in operator.columns.items() if name in stay}
+    return operator if len(columns) == len(operator.columns) else Project(columns, operator.progressing)
 
 
 def _before_generators(plan: Plan) -> set[str]:
