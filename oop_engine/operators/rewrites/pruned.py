@@ -97,10 +97,11 @@ class _Pruning:
         return made
 
 
-def _reads(
-    plan: Plan, before: set[str], kept: dict[str, Operator]
-) -> dict[str, tuple[frozenset[str], ...]]:
-    """Return of each node the columns of its inputs that it or a later one reads; a narrow ``Project`` goes to ``kept``."""
+def _reads(plan: Plan, before: set[str], kept: dict[str, Operator]) -> dict[str, tuple[frozenset[str], ...]]:
+    """Return of each node the columns of its inputs that it or a later one reads.
+
+    A ``Project`` that computes more than is read gets a narrower one in ``kept``.
+    """
     found: dict[str, tuple[frozenset[str], ...]] = {}
     behind: dict[Stream, frozenset[str]] = dict.fromkeys(plan.schemas, frozenset())
     for node in reversed(plan.nodes):
