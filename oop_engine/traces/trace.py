@@ -1,3 +1,4 @@
+# Long: a trace, and all that it is opened from
 """Traces: files of tuples in the order of their arrival, read and written as streams."""
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from oop_engine.traces.format import Reader, Record, plain
 from oop_engine.traces.format_registry import FORMATS, format_of, is_format
 from oop_engine.traces.formats.csv import CsvReader
 from oop_engine.traces.formats.json_lines import JsonReader
+from oop_engine.traces.formats.parquet import ParquetReader
 from oop_engine.traces.formats.partitions import partition_column, partitions, with_partitions
 from oop_engine.traces.unknown_columns import UnknownColumns
 from oop_engine.traces.validation import (
@@ -72,6 +74,26 @@ class Trace:
         self._constants = constants or {}
         self._page_rows = page_rows
         self._on_refused = on_refused
+        self._left_out: Collection[str] = ()
+
+    def spare(self) -> set[str]:
+        """Return the columns that need not be read if nothing uses them: to leave them out changes no count.
+
+        They are columns of Parquet of the type that the schema has, and no value of them is missing.  Text that is not
+        UTF-8 is not found in them then.  Reads the footer.
+        """
+        if not isinstance(self._reader, ParquetReader):
+            return set()
+        return (
+            self._reader.complete(self.schema.fields)
+            - {self.schema.progressing, self.arrival}
+            - {*self._constants}
+        )
+
+    def narrow(self, schema: Schema) -> None:
+        """Read the columns of ``schema`` alone from now on, which are some of those that the trace has."""
+        self._left_out = set(self.schema.names) - set(schema.names)
+        self.schema = schema
 
     @property
     def share(self) -> float | None:
@@ -98,6 +120,7 @@ class Trace:
         validation = Validation(self.path, self.schema, columns, self.arrival, on_refused)
         self.refused, self.nulls = validation.refused, {}
         unknown = UnknownColumns(columns.names)
+        unknown.allow(self._left_out)
         self.unknown = unknown.counts
         left_out: list[str] = []
         if self.counts_unknown and isinstance(self._reader, JsonReader):

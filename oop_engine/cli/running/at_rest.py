@@ -136,6 +136,7 @@ def at_rest(
     if out is not None:
         format_of(out)
     graph, traces = opened(path, texts, time, unit, policy, ("--out", out), csv, types)
+    graph = _narrowed(graph, traces)
     plan = graph.plan()
     [sink, *more] = plan.of_kind("sink")
     if more and out is not None:
@@ -174,6 +175,25 @@ def at_rest(
         else:
             _show(table, name)
     return 0
+
+
+def _narrowed(graph: Graph, traces: Mapping[str, Trace]) -> Graph:
+    """Return ``graph`` without the columns that it does not use and that its traces can spare; they read no others."""
+    from oop_engine.core.errors import GraphError
+    from oop_engine.operators.rewrites.narrow_sources import narrow_sources
+
+    spare = {name: found for name, trace in traces.items() if (found := trace.spare())}
+    if not spare:
+        return graph
+    try:
+        narrow = narrow_sources(graph, spare)
+        plan = narrow.plan()
+    except GraphError:  # inputs of one operator that must be alike, and only some of which can spare a column
+        return graph
+    for node in plan.of_kind("source"):
+        if node.schema is not None and node.schema.names != traces[node.name].schema.names:
+            traces[node.name].narrow(node.schema)
+    return narrow
 
 
 class _BoundShown:

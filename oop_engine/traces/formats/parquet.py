@@ -67,6 +67,20 @@ class ParquetReader:
                 msg = f"must have {file.metadata.num_rows:,} rows, by its footer; got {rows:,}"
                 raise ValueError(msg)
 
+    def complete(self, columns: pa.Schema) -> set[str]:
+        """Return those of ``columns`` that are stored in their type, no value of which is missing; reads the footer."""
+        alike = {
+            f.name
+            for f in columns
+            if f.name in self.fields.names and self.fields.field(f.name).type == f.type
+        }
+        found = alike - self._int96 - self._written.keys()
+        with readable(self._path), seekable(self._path) as source, pq.ParquetFile(source) as file:
+            for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
+                chunks = map(group.column, range(group.num_columns))
+                found &= {chunk.path_in_schema for chunk in chunks if _has_all_values(chunk)}
+        return found
+
     def _nanoseconds(self, names: list[str], page_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield columns of INT96 again, with nanoseconds."""
         with seekable(self._path) as source, pq.ParquetFile(source, **_OPTIONS) as file:
@@ -116,6 +130,12 @@ class ParquetWriter:
         if self._held:
             self._writer.write_table(pa.Table.from_batches(self._held))
             self._held, self._rows = [], 0
+
+
+def _has_all_values(column: pq.ColumnChunkMetaData) -> bool:
+    """Tell whether statistics count no value that is missing."""
+    known = column.statistics
+    return known is not None and known.has_null_count and known.null_count == 0
 
 
 def _require_stored(fields: pa.Schema) -> None:
