@@ -36,7 +36,7 @@ from oop_engine.query.sql.reading.mistakes import mistake, unsupported
 from oop_engine.query.sql.relation import Name, NamedStream, Names
 from oop_engine.query.sql.scalar.expressions import key_of
 from oop_engine.query.sql.stage import BOUNDS, Item, Listed, Stage, inner_of
-from oop_engine.query.sql.windows.bounds import with_bounds
+from oop_engine.query.sql.windows.bounds import with_bounds, with_plain_bounds
 from oop_engine.query.sql.windows.frames import with_frames
 from oop_engine.query.sql.windows.streams_of import lasting, stream_asked, stream_of
 
@@ -55,6 +55,7 @@ class SelectPlan:
     def over(self, relation: NamedStream) -> NamedStream:
         """Return the result of the SELECT over its FROM, or the stream of it that ISTREAM, DSTREAM or RSTREAM asks."""
         kind = stream_asked(self._text, self._node)
+        with_plain_bounds(self._node, relation)
         resolve_aliases(self._node, relation.names)
         found = self._result(self.filtered(relation), kind)
         return found if kind is None else stream_of(self._text, self._node, kind, found, relation.windows)

@@ -54,6 +54,11 @@ HOPS = [(-5, 5, 2), (0, 10, 4), (5, 15, 4), (10, 20, 2)]
 FORMS = [
     (f"FROM TUMBLE(log, ts, INTERVAL '10' SECOND) {BY}", TEN),
     (f"FROM TABLE(TUMBLE(TABLE log, DESCRIPTOR(ts), INTERVAL '10' SECOND)) {BY}", TEN),
+    (
+        f"FROM TABLE(TUMBLE(DATA => TABLE log, TIMECOL => DESCRIPTOR(ts), SIZE => INTERVAL '10' SECOND)) {BY}",
+        TEN,
+    ),
+    ("FROM TUMBLE(log, ts, INTERVAL '10' SECOND) AS q GROUP BY q.window_start, q.window_end", TEN),
     ("FROM log GROUP BY tumble(INTERVAL '10 seconds')", TEN),
     (f"FROM log [RANGE 10 SECONDS SLIDE 10 SECONDS, ts] {BY}", TEN),
     (f"FROM HOP(log, ts, INTERVAL '5' SECOND, INTERVAL '10' SECOND) {BY}", HOPS),

@@ -19,7 +19,11 @@ from oop_engine.query.sql.reading.tokens import Tokens
 
 __all__ = ["Statement", "WatermarkClause", "expression_of", "statements_in"]
 
-_WINDOWS = {"TUMBLE", "HOP", "CUMULATE", "SESSION"}
+_NAMED = {
+    "TUMBLE": ("DATA", "TIMECOL", "SIZE"), "HOP": ("DATA", "TIMECOL", "SLIDE", "SIZE"),
+    "CUMULATE": ("DATA", "TIMECOL", "STEP", "SIZE"), "SESSION": ("DATA", "TIMECOL", "GAP"),
+}  # fmt: skip
+_WINDOWS = set(_NAMED)
 _DEEPEST = 200
 
 
@@ -199,6 +203,9 @@ class _Rewriting(Tokens):
             at += 1
 
     def _unwrap_call(self, at: int) -> None:
+        for name in _NAMED[self.word(at)]:  # in the order of the plain arguments
+            i = self._named(at, name)
+            del self.tokens[i : i + 2 * (i > 0)]
         i = at + 2
         while i < self.closing(at + 1):
             if self.is_word(i, "TABLE"):
@@ -218,6 +225,12 @@ class _Rewriting(Tokens):
                 del self.tokens[i : stop + 1]
             else:
                 i += 1
+
+    def _named(self, at: int, name: str) -> int:
+        """Return where ``NAME =>`` stands in the call at ``at``, behind no other such name; 0: nowhere."""
+        signs = (i for i in range(at + 2, self.closing(at + 1)) if self.word(i) == "=>")
+        first = next(signs, 0) - 1
+        return first if first > 0 and self.is_word(first, name) else 0
 
     def _ends_keys(self, at: int) -> bool:
         """Tell whether the comma at ``at`` is behind the keys: DESCRIPTOR or the column of time follows."""

@@ -7,14 +7,25 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from sqlglot import exp
 
 from oop_engine.core.schema import Schema
 from oop_engine.operators.windows import Tumbling
 from oop_engine.query.sql.reading.mistakes import unsupported
-from oop_engine.query.sql.relation import Name, Names
+from oop_engine.query.sql.relation import Name, NamedStream, Names
 from oop_engine.query.sql.stage import BOUNDS, Stage
 
-__all__ = ["with_bounds"]
+__all__ = ["with_bounds", "with_plain_bounds"]
+
+
+def with_plain_bounds(node: Any, relation: NamedStream) -> None:
+    """Read ``q.window_end`` of ``FROM TUMBLE(...) AS q`` as ``window_end``: the bounds are of no column yet."""
+    if relation.windows is None:
+        return
+    for column in node.find_all(exp.Column):
+        is_bound = column.table and column.name.lower() in BOUNDS and relation.names.of(column.table)
+        if is_bound and not relation.names.columns(column) and column.find_ancestor(exp.Query) is node:
+            column.set("table", None)
 
 
 def with_bounds(text: str, node: Any, stage: Stage) -> Stage:
