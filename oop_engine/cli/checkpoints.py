@@ -117,8 +117,10 @@ def dead_letters(
                 )
     elif as_json:
         print_json({"folder": str(folder), "letters": [asdict(letter) for letter in letters]})
-    else:
+    elif letters:
         _list(letters)
+    else:
+        click.echo(found.without(source))
 
 
 def _mended(path: Path) -> dict[str, dict[str, Any]]:

@@ -197,6 +197,10 @@ def shown(rows: pa.RecordBatch) -> str:
     if set(row) <= {"line", "number"} or LINE in row:
         found = row.get("line", row.get(LINE))
     else:
-        found = {name: value for name, value in row.items() if name != REFUSED}
-    text = found.decode(errors="replace") if isinstance(found, bytes) else str(found)
-    return text[:_SHOWN]
+        found = {name: _as_text(value) for name, value in row.items() if name != REFUSED}
+    return str(_as_text(found))[:_SHOWN]
+
+
+def _as_text(value: Any) -> Any:
+    """Return bytes as text: cells of text files are bytes until they are read."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else value

@@ -21,7 +21,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER, Punctuation
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import TIME_UNITS
-from oop_engine.core.values.arrays import converted
+from oop_engine.core.values.arrays import converted, without_views
 from oop_engine.core.values.kinds import converts, reads_nested_texts, reads_texts, way_out
 from oop_engine.traces.format import LINE, LINE_NUMBER, REFUSED, Reader, readable
 from oop_engine.traces.punctuation_records import fit_punctuation
@@ -304,7 +304,7 @@ def _sound(column: pa.Array) -> pa.Array:
     """
     if pa.types.is_dictionary(column.type):
         column.validate(full=True)
-        column = column.dictionary_decode()
+        column = without_views(column).dictionary_decode()
     try:
         column.validate(full=True)
     except pa.ArrowInvalid:
@@ -313,7 +313,7 @@ def _sound(column: pa.Array) -> pa.Array:
             raise
         column = column.cast(as_bytes)
         column.validate(full=True)
-    return column
+    return without_views(column)
 
 
 def _most(kind: pa.DataType, unit: str) -> int:

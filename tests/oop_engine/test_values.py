@@ -375,6 +375,16 @@ def doors(value: Any, of: pa.DataType, folder: Path) -> dict[str, Callable[[pa.D
         "columns": lambda kind: by_graph(kind, {"ts": [1], "x": [value]}),
         "driver": lambda kind: by_driver(kind, [{"ts": 1, "x": value}]),
     }
+    if view := {pa.string(): pa.string_view(), pa.binary(): pa.binary_view()}.get(of):  # as Polars has them
+        views = array.cast(view)
+        categories = pa.DictionaryArray.from_arrays(pa.array([0], pa.uint32()), views)
+        found["views"] = lambda kind: by_graph(kind, pa.table({"ts": [1], "x": views}))
+        found["categories of Polars"] = lambda kind: by_graph(kind, pa.table({"ts": [1], "x": categories}))
+        found["views in a service"] = lambda kind: by_message(
+            "rows", kind, pa.table({"ts": [1], "x": categories})
+        )
+        arrow_views = in_file(folder / "views.arrow", pa.table({"ts": [1], "x": views}))
+        found["views in a file"] = lambda kind: by_file(arrow_views, kind)
     if isinstance(value, np.generic | bool | int | float) and not hasattr(value, "asm8"):
         found["NumPy"] = lambda kind: of_page(kind, np.array([value])).column("x")
     if value is not None and not isinstance(value, bytes | date | time | timedelta):
@@ -394,15 +404,19 @@ def doors(value: Any, of: pa.DataType, folder: Path) -> dict[str, Callable[[pa.D
         found["CSV message"] = lambda kind: by_message("csv", kind, f'1,"{value}"\n'.encode())
         found["CSV"] = lambda kind: by_file(written(folder / "a.csv", f'ts,x\n1,"{value}"\n'), kind)
     if of != pa.null():
-        parquet, arrow = folder / "a.parquet", folder / "a.arrow"
+        parquet, arrow = folder / "a.parquet", in_file(folder / "a.arrow", table)
         pq.write_table(table, parquet)
-        with pa.OSFile(str(arrow), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
         found["Arrow file"] = lambda kind: by_file(arrow, kind)
         found["growing folder"] = lambda kind: by_folder(arrow, kind)
         if pq.read_table(parquet).schema == table.schema:  # it has no seconds
             found["Parquet"] = lambda kind: by_file(parquet, kind)
     return found
+
+
+def in_file(path: Path, table: pa.Table) -> Path:
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    return path
 
 
 def written(path: Path, text: str) -> Path:

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from oop_engine.core.values.kinds import is_text
+from oop_engine.core.values.kinds import VIEWS, is_text
 from oop_engine.core.values.texts import read_texts
 
-__all__ = ["Converted", "converted", "either"]
+__all__ = ["Converted", "converted", "either", "without_views"]
 
 Converted: TypeAlias = tuple[pa.Array, pa.Array | None]
 """Values in a type, null where it has not the value that was given, and a mask of these (None: it has all)."""
@@ -45,6 +45,8 @@ def converted(column: pa.Array, kind: pa.DataType) -> Converted:
         return pa.ExtensionArray.from_storage(kind, values), lost
     if pa.types.is_run_end_encoded(found):
         return converted(pc.run_end_decode(column), kind)
+    if (plain := without_views(column)) is not column:
+        return converted(plain, kind)
     if pa.types.is_dictionary(found):
         if pa.types.is_dictionary(kind) and found.value_type == kind.value_type:
             indices = column.indices.cast(kind.index_type)
@@ -61,6 +63,21 @@ def converted(column: pa.Array, kind: pa.DataType) -> Converted:
 def either(one: pa.Array | None, other: pa.Array | None) -> pa.Array | None:
     """Return a mask of the rows that are in one mask or the other."""
     return other if one is None else one if other is None else pc.or_(one, other)
+
+
+def without_views(column: pa.Array) -> pa.Array:
+    """Return texts or bytes, or a dictionary of them, that are no views: Arrow computes little of those.
+
+    >>> without_views(pa.array(["a"], pa.string_view())).type
+    DataType(string)
+    """
+    found = column.type
+    if found in VIEWS:
+        return column.cast(VIEWS[found])
+    if pa.types.is_dictionary(found) and found.value_type in VIEWS:
+        texts = column.dictionary.cast(VIEWS[found.value_type])
+        return pa.DictionaryArray.from_arrays(column.indices, texts, ordered=found.ordered)
+    return column
 
 
 def _encoded(values: pa.Array, kind: pa.DictionaryType) -> pa.Array:

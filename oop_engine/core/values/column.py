@@ -18,7 +18,7 @@ from oop_engine.core.errors import ContractError
 from oop_engine.core.groups.in_python import values_of
 from oop_engine.core.late.packing import CODES
 from oop_engine.core.values.array_likes import as_arrow, objects
-from oop_engine.core.values.arrays import converted
+from oop_engine.core.values.arrays import converted, without_views
 from oop_engine.core.values.kinds import converts, plain_type, way_out
 from oop_engine.core.values.python_values import of_values
 from oop_engine.system.knobs import knob
@@ -61,6 +61,7 @@ def column(values: Any, kind: pa.DataType, place: str) -> pa.Array:
             return _of_objects(objects(values), kind, place)
         if isinstance(found, pa.ChunkedArray):
             found = _in_one(found)
+        found = without_views(found)
         if not converts(found.type, kind):
             msg = f"{place} must be {misfit(kind, found.type)}"
             raise ContractError(msg)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 __all__ = [
+    "VIEWS",
     "converts",
     "is_list",
     "is_number",
@@ -21,7 +22,8 @@ __all__ = [
     "way_out",
 ]
 
-_VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+"""Views of texts, as Polars has them, and the types with which Arrow computes."""
 _NARROW = (pa.int8(), pa.uint8(), pa.int16(), pa.uint16())
 _FAMILIES = {
     "number": (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal),
@@ -65,7 +67,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
         return pa.list_(_plain_field(kind.value_field))
     if types.is_decimal(kind) and kind.bit_width < 128:
         return pa.decimal128(kind.precision, kind.scale)
-    return _VIEWS.get(kind, kind)
+    return VIEWS.get(kind, kind)
 
 
 def converts(found: pa.DataType, wanted: pa.DataType) -> bool:

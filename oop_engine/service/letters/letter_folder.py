@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from oop_engine.core.close_names import did_you_mean
+from oop_engine.core.close_names import closest_or_all, did_you_mean
 from oop_engine.core.errors import UsageError
 from oop_engine.core.page import Page
 from oop_engine.core.values.rfc3339 import rfc3339
@@ -86,6 +86,15 @@ class LetterFolder:
             if not name.startswith(".") and name.endswith(ends):
                 found += self._in_file(name, known)
         return [letter for letter in found if source in (None, letter.source)]
+
+    def without(self, source: str | None) -> str:
+        """Return a line for a folder without letters, or without those of a source."""
+        others = dict.fromkeys(letter.source for letter in self.letters())
+        if others:
+            return f"{self.folder}: no dead letters of {source}{closest_or_all(source, others)}"
+        of_others = any((self.folder / name).exists() for name in ("epochs", "states"))
+        hint = ", but checkpoints: give the folder of --dead-letters" if of_others else ""
+        return f"{self.folder}: no dead letters{hint}"
 
     def _in_file(self, name: str, known: set[str]) -> list[Letter]:
         rows = [

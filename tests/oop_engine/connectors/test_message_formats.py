@@ -225,6 +225,14 @@ def test_ever_new_names_fill_no_memory(name: str) -> None:
     assert max(map(len, counts)) <= 64
 
 
+def test_a_refused_row_of_csv_is_shown_as_text() -> None:
+    refused: list[tuple[Any, ...]] = []
+    schema = Schema({"ts": pa.int64(), "host": pa.string(), "n": pa.int64()}, "ts", "s")
+    reads = MESSAGE_FORMATS["csv"](schema, "source 'in'", lambda *found: refused.append(found))
+    assert list(reads.messages(b"1,a,x\n")) == []
+    assert refused == [("n: cannot read 'x' as int64", "{'ts': '1', 'host': 'a', 'n': 'x'}", 1)]
+
+
 def test_a_row_that_is_refused_has_its_other_columns_counted_too() -> None:
     assert unknown("jsonl", b'{"time": 1, "key": "a"}\n{"ts": 2}\nno\n') == {"time": 1}
     assert unknown("msgpack", msgpack.packb({"time": 1})) == {"time": 1}

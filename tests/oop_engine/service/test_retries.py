@@ -252,3 +252,17 @@ def test_letters_of_a_sink_that_is_gone_wait(tmp_path: Path, caplog: pytest.LogC
     (place.dead / "retry/0000001.jsonl").write_text(json.dumps(order) + "\n")
     place.life(0)
     assert "dead letters: order 1 waits, for sink 'none' has ended, or is not in the graph" in caplog.messages
+
+
+def test_a_folder_without_letters_is_named_and_a_misspelt_source_too(tmp_path: Path) -> None:
+    (tmp_path / "state" / "epochs").mkdir(parents=True)
+    line = {"at": "2026-01-01T00:00:00Z", "source": "log", "position": "1", "reason": "r", "record": "x"}
+    (tmp_path / "dead").mkdir()
+    (tmp_path / "dead" / "a.jsonl").write_text(json.dumps(line | {"coding": "text", "rows": 1}) + "\n")
+
+    def command(*args: str) -> str:
+        return CliRunner().invoke(app, ["dead-letters", *args]).output
+
+    shown = command(str(tmp_path / "state"))
+    assert "state: no dead letters, but checkpoints: give the folder of --dead-letters" in shown
+    assert "no dead letters of lgo; did you mean log?" in command(str(tmp_path / "dead"), "--source", "lgo")
