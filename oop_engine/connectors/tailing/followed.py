@@ -205,7 +205,7 @@ def short_from(generation: Generation, content: BytesAt, place: list[Any]) -> in
         return None
     if content.holds(at):
         start = content.read(0, min(at, _HEAD) or seen)
-        return at if b"\n" in start[:-1] and knows(content, at, seen, head) else None
+        return int(at) if b"\n" in start[:-1] and knows(content, at, seen, head) else None
     if not content.holds(_HEAD) or crc32(content.read(0, _HEAD)) == head:
         return content.size()
     return None
