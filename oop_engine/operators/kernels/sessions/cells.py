@@ -31,7 +31,19 @@ from numpy.typing import NDArray
 from oop_engine.system.kernel import njit
 from oop_engine.system.knobs import kernel_knob
 
-__all__ = ["LOW", "OPEN", "TOP", "USED", "Cells", "chains", "least", "leave", "looked", "place", "roll"]
+__all__ = [
+    "LOW",
+    "OPEN",
+    "TOP",
+    "USED",
+    "Cells",
+    "advance",
+    "assign_cells",
+    "emit_closed",
+    "least_end",
+    "list_runs",
+    "open_bounds",
+]
 
 Integers = NDArray[np.int64]
 USED, OPEN, LOW, TOP = range(4)
@@ -57,10 +69,10 @@ class Cells(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def place(cells, slots, times, gap, ring, of):
-    """Put each tuple into its cell; write its row into ``of`` int64 (n,).  All cells are in the ring.
+def assign_cells(cells, slots, times, gap, ring, of):
+    """Assign each tuple to its cell; write its row into ``of`` int64 (n,).  All cells are in the ring.
 
-    A tuple is put there without a branch; groups are looked at for those alone that come first.
+    The first and last time are written without a branch; only the first tuple of a cell reads its group.
     """
     spans, until, counts = cells
     groups, used, opened, fresh = len(until), counts[USED], counts[OPEN], np.empty(_BLOCK, np.int64)
@@ -93,10 +105,10 @@ def place(cells, slots, times, gap, ring, of):
 
 
 @njit(cache=True, nogil=True)
-def leave(cells, slots, bounds, gaps, begin, out):
-    """As ``leave`` of lists, cell by cell of so many groups as there is room for; a pass begins with lists.
+def emit_closed(cells, slots, bounds, gaps, begin, out):
+    """Emit the windows that are complete by ``bounds``, as that of ``lists`` does: by blocks of groups, cell by cell.
 
-    Which groups have something nobody can foresee, so lists are made without a branch.
+    A block has as many groups as ``out`` has room for, whatever they emit.
     """
     spans, until, counts = cells
     wide, low, top, gap = len(gaps), counts[LOW], counts[TOP], gaps[0]
@@ -110,8 +122,8 @@ def leave(cells, slots, bounds, gaps, begin, out):
         for one in by:
             bound = max(bound, one)
         for cell in range(low, max(min(bound // gap, top + 1), low)):  # nothing of a later one is complete
-            _leave_cell(cells, its, by, cell, gaps, lists, out, done)
-        _leave_behind(cells, its, by, gaps, lists, out, done)
+            _close_cell(cells, its, by, cell, gaps, lists, out, done)
+        _close_emitted(cells, its, by, gaps, lists, out, done)
         i += len(its)
     return i, done[0], done[1], done[2]
 
@@ -123,8 +135,8 @@ def _base(cells, place):
 
 
 @njit(cache=True, nogil=True)
-def _leave_cell(cells, its, by, cell, gaps, lists, out, done):
-    """Put runs that go on from a cell which gets no more tuples into the next one; take out complete ones."""
+def _close_cell(cells, its, by, cell, gaps, lists, out, done):
+    """Merge runs that go on from a cell which gets no more tuples into the next one; emit complete ones."""
     spans, until, counts = cells
     wide, gap, goes, ends, is_last = len(gaps), gaps[0], 0, 0, cell == counts[TOP]
     ring = len(spans) // (2 * len(until)) + 1 - wide
@@ -146,14 +158,14 @@ def _leave_cell(cells, its, by, cell, gaps, lists, out, done):
         steps, freed = steps + 1, freed + 1
     done[0], done[1], end[-1] = steps, freed, ends
     counts[USED] -= goes
-    _put_out(cells, its, cell % ring, 0, gaps, lists, out, done)
+    _emit_level(cells, its, cell % ring, 0, gaps, lists, out, done)
 
 
 @njit(cache=True, nogil=True)
-def _put_out(cells, its, place, level, gaps, lists, out, done):
-    """Put out the windows of the runs in ``lists[level]``, which are in one place; they go on on the next level.
+def _emit_level(cells, its, place, level, gaps, lists, out, done):
+    """Emit the windows of the runs in ``lists[level]``, all in one place; the runs go on to the next level.
 
-    What is there, and does not go on in them, is put out before.
+    A run that is there and that they do not cover is emitted first.
     """
     spans, until, _ = cells
     wide = len(gaps)
@@ -174,12 +186,12 @@ def _put_out(cells, its, place, level, gaps, lists, out, done):
     for up in range(wide - 1, level - 1, -1):
         here, last_one = _base(cells, place if up == level else ring + up - 1), up + 1 == wide
         there = here if last_one else _base(cells, ring + up)
-        _put_up(cells, its, (here, there, up), gaps, lists[up], out, done)
+        _emit_into(cells, its, (here, there, up), gaps, lists[up], out, done)
 
 
 @njit(cache=True, nogil=True)
-def _put_up(cells, its, places, gaps, listed, out, done):
-    """Put out the windows of the runs that are listed; they go to another place, or nowhere if it is the same."""
+def _emit_into(cells, its, places, gaps, listed, out, done):
+    """Emit the windows of the listed runs, which move to another place; to the same one: they are dropped."""
     spans, _, counts = cells
     (here, there, level), (steps, freed, windows) = places, done
     to, a, b, free, of, ends, starts, levels = out
@@ -209,8 +221,8 @@ def _put_up(cells, its, places, gaps, listed, out, done):
 
 
 @njit(cache=True, nogil=True)
-def _leave_behind(cells, its, by, gaps, lists, out, done):
-    """Take out complete ones of the runs that definitions have put out; learn the next end of each group."""
+def _close_emitted(cells, its, by, gaps, lists, out, done):
+    """Emit complete windows of the runs that definitions have emitted; write the next end of each group."""
     spans, until, counts = cells
     wide, gap = len(gaps), gaps[0]
     ring = len(spans) // (2 * len(until)) + 1 - wide
@@ -233,7 +245,7 @@ def _leave_behind(cells, its, by, gaps, lists, out, done):
             some[found] = i
             found += (spans[at] < stop) & (stop < by[i]) & (behind[i] > stop)
         some[-1] = found
-        _put_out(cells, its, ring + level - 1, level, gaps, lists, out, done)
+        _emit_level(cells, its, ring + level - 1, level, gaps, lists, out, done)
         for i in range(len(its)):
             at = here + (np.uintp(its[i]) << _ONE)
             first, stop = spans[at], spans[at | _ONE] + gaps[level]
@@ -245,7 +257,7 @@ def _leave_behind(cells, its, by, gaps, lists, out, done):
 
 
 @njit(cache=True, nogil=True)
-def roll(cells, gap, ring, groups, stop, steps):
+def advance(cells, gap, ring, groups, stop, steps):
     """Merge runs that go on from cells below ``stop``, to which no tuple can come any more, into the next one.
 
     The first cell in which a run ends, if not ``stop``, is the lowest one then.  ``groups``: how many there are.
@@ -271,8 +283,8 @@ def roll(cells, gap, ring, groups, stop, steps):
 
 
 @njit(cache=True, nogil=True)
-def _look(cells, slot, gaps):
-    """As ``_look``."""
+def _open_bounds(cells, slot, gaps):
+    """Return the end of the earliest open window of a group, and its first time; the largest integer: none."""
     spans, until, counts = cells
     groups, wide, low = len(until), len(gaps), counts[LOW]
     ring, end, begin, stop, level = len(spans) // (2 * groups) + 1 - wide, _FOREVER, _FOREVER, _FOREVER, -1
@@ -295,24 +307,24 @@ def _look(cells, slot, gaps):
 
 
 @njit(cache=True, nogil=True)
-def looked(cells, slots, gaps, out):
-    """As ``looked`` of lists."""
+def open_bounds(cells, slots, gaps, out):
+    """Write the bounds of each group into ``out`` int64 (2, n): as ``open_bounds`` of ``lists``."""
     for i in range(len(slots)):
-        out[0, i], out[1, i] = _look(cells, slots[i], gaps)
+        out[0, i], out[1, i] = _open_bounds(cells, slots[i], gaps)
 
 
 @njit(cache=True, nogil=True)
-def least(cells, gaps):
-    """As ``least`` of lists.  O(groups)."""
+def least_end(cells, gaps):
+    """Return the least end of an open window, or the largest integer.  O(groups): few of them are looked at."""
     until, end = cells.until, _FOREVER
     for slot in range(len(until)):
         if until[slot] < end:
-            end = min(end, _look(cells, slot, gaps)[0])
+            end = min(end, _open_bounds(cells, slot, gaps)[0])
     return end
 
 
 @njit(cache=True, nogil=True)
-def chains(cells, gaps, rows, begins, left):
+def list_runs(cells, gaps, rows, begins, left):
     """Write all rows in use into ``rows``, by group, the newest first; return how many runs they are.
 
     begins, left int64: where each run begins, and how many definitions have put it out.

@@ -9,13 +9,13 @@ import numpy as np
 
 from oop_engine.system.kernel import njit
 
-__all__ = ["arrange", "due", "ranks"]
+__all__ = ["due_groups", "order_windows", "rank_windows"]
 
 _FOREVER = np.iinfo(np.int64).max
 
 
 @njit(cache=True, nogil=True)
-def due(until, bound, slots):
+def due_groups(until, bound, slots):
     """Write the groups that may have windows which are complete by ``bound`` into ``slots``; return how many.
 
     slots int64 (groups + 1,).  O(groups), without a branch.
@@ -28,8 +28,8 @@ def due(until, bound, slots):
 
 
 @njit(cache=True, nogil=True)
-def ranks(windows, numbers, out):
-    """Write the rank of ``windows`` int64 (4, n), as ``leave`` has them, by end and number; tell whether they fit.
+def rank_windows(windows, numbers, out):
+    """Write the rank of ``windows`` int64 (4, n), as ``emit_closed`` has them, by end and number; tell if they fit.
 
     ``numbers`` int64 (definitions,): of the definitions, the narrowest first.
     """
@@ -47,7 +47,7 @@ def ranks(windows, numbers, out):
 
 
 @njit(cache=True, nogil=True)
-def arrange(windows, numbers, rank, order, out):
+def order_windows(windows, numbers, rank, order, out):
     """Write slots, ends, first times and numbers of windows into ``out`` int64 (4, n), in the order of their ranks.
 
     ``order`` int64 (n,) sorts by rank; those of one rank, nearly by slot, are put into the order of slots.

@@ -2,12 +2,17 @@
 """Open runs of sessions in lists, where each group has its runs from the newest to the oldest.
 
 Common arguments: ``slots`` int64 (n,) of groups; ``gaps`` int64 (definitions,), the narrowest first; ``table``, the
-lists.  Runs of a list are further apart than the least gap.
-
-Runs that definitions have put out are older than all others of their group, and of those that as many have put out
-there is one.  A run is *covered* where a newer one is so near that the next window of both is the same: that one
-ends it.
+lists.
 """
+
+# Layout       heads[slot]: the newest run of a group; older[run]: the next older one, or the next free one; -1: none.
+# Invariant    Runs of a group are further apart than the least gap, the newest first.
+#              Runs that definitions have emitted are older than all others of their group, and of those that as many
+#              have emitted a group has one.
+# Not obvious  A run is covered where a newer one is so near that the next window of both is the same: that one ends it.
+#              Most tuples fit the newest run of their group, but which cannot be foreseen: a block is tried without a
+#              branch, and those that do not fit are looked at again.
+#              A walk along a list waits for memory at each run, so those of the groups that come next are read ahead.
 
 from __future__ import annotations
 
@@ -28,13 +33,13 @@ __all__ = [
     "WALKED",
     "Fingers",
     "RunLists",
-    "earliest",
+    "assign_runs",
+    "emit_closed",
     "fingers_of",
-    "least",
-    "leave",
-    "listed",
-    "looked",
-    "place",
+    "first_time",
+    "least_end",
+    "list_runs",
+    "open_bounds",
     "release",
 ]
 
@@ -52,9 +57,9 @@ class RunLists(NamedTuple):
 
     ``until`` int64: no open window of the group ends before.  ``times`` int64 (runs, 2): the first and the last of a
     run; ``of`` int32: its group; ``left`` int16: how many definitions have put it out, the narrowest first, -1 where it
-    is free.  ``counts`` int64 (6,): runs in use; groups with runs; pairs that ``place`` has found; whether it stopped
-    for want of free runs; the first free run, whose ``older`` is the next one; the steps that ``place`` has taken along
-    lists.
+    is free.  ``counts`` int64 (6,): runs in use; groups with runs; pairs that ``assign_runs`` has found; whether it
+    stopped for want of free runs; the first free run, whose ``older`` is the next one; the steps that it has taken
+    along lists.
     """
 
     heads: NDArray[np.int32]
@@ -117,8 +122,8 @@ def _finger(table, fingers, slot, time, gap):
 
 
 @njit(cache=True, nogil=True)
-def place(table, slots, times, gap, begin, most, of, pairs, fingers):
-    """Put each tuple into the run it is at most ``gap``, the least, away from, else a new one; write it into ``of``.
+def assign_runs(table, slots, times, gap, begin, most, of, pairs, fingers):
+    """Assign each tuple to the run it is at most ``gap``, the least, away from, else a new one; write it into ``of``.
 
     slots, times, of int64 (n,), from ``begin`` on.  Where a tuple joins two runs the older one ends: ``pairs`` int64
     (3, n) takes the run that stays, the older one, and the one that stays; runs that end are not used again here.
@@ -194,8 +199,8 @@ def _in_newest(table, slots, times, gap, begin, of, rest):
 
 
 @njit(cache=True, nogil=True)
-def leave(table, slots, bounds, gaps, begin, out):
-    """Take out the windows that are complete by ``bounds`` int64 (n,) of groups, from the group in place ``begin`` on.
+def emit_closed(table, slots, bounds, gaps, begin, out):
+    """Emit the windows that are complete by ``bounds`` int64 (n,) of groups, from the group in place ``begin`` on.
 
     Runs of one window are joined, and those that have left for all ``gaps`` are free then.  Fills ``out`` int64 (8, m):
     steps to take with states (``fold_steps``), in which the result of window ``w`` is ``~w``; runs that are free; the
@@ -273,8 +278,8 @@ def _freed(table, run):
 
 
 @njit(cache=True, nogil=True)
-def _look(table, slot, gaps):
-    """Return the least end of an open window of a group, and the least first time; the largest integer: none."""
+def _open_bounds(table, slot, gaps):
+    """Return the end of the earliest open window of a group, and its first time; the largest integer: none."""
     times, run, end, first = table.times, table.heads[slot], _FOREVER, _FOREVER
     while run >= 0:
         stop = times[run, 1] + gaps[table.left[run]]
@@ -286,24 +291,24 @@ def _look(table, slot, gaps):
 
 
 @njit(cache=True, nogil=True)
-def looked(table, slots, gaps, out):
+def open_bounds(table, slots, gaps, out):
     """Write the least end of an open window of each group, and the least first time, into ``out`` int64 (2, n)."""
     for i in range(len(slots)):
-        out[0, i], out[1, i] = _look(table, slots[i], gaps)
+        out[0, i], out[1, i] = _open_bounds(table, slots[i], gaps)
 
 
 @njit(cache=True, nogil=True)
-def least(table, gaps):
+def least_end(table, gaps):
     """Return the least end of an open window, or the largest integer.  O(groups): few of them are looked at."""
     until, end = table.until, _FOREVER
     for slot in range(len(until)):
         if until[slot] < end:
-            end = min(end, _look(table, slot, gaps)[0])
+            end = min(end, _open_bounds(table, slot, gaps)[0])
     return end
 
 
 @njit(cache=True, nogil=True)
-def earliest(table):
+def first_time(table):
     """Return the least first time, or the largest integer.  O(runs)."""
     times, left, first = table.times, table.left, _FOREVER
     for run in range(len(left)):
@@ -319,7 +324,7 @@ def release(table, runs):
 
 
 @njit(cache=True, nogil=True)
-def listed(table, rows):
+def list_runs(table, rows):
     """Write all runs into ``rows``: by group, the newest first.  O(groups + runs)."""
     heads, older, runs = table.heads, table.older, 0
     for slot in range(len(heads)):

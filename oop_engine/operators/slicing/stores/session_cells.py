@@ -25,12 +25,12 @@ from oop_engine.operators.kernels.sessions.cells import (
     TOP,
     USED,
     Cells,
-    chains,
-    least,
-    leave,
-    looked,
-    place,
-    roll,
+    advance,
+    assign_cells,
+    emit_closed,
+    least_end,
+    list_runs,
+    open_bounds,
 )
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.compiled import fixed
@@ -143,7 +143,7 @@ class SessionCells:
     def add(self, slots: Integers, times: Integers, inputs: list[Arrays]) -> None:
         """Put tuples into cells, which are there."""
         rows = np.empty(times.size, np.int64)
-        place(self._cells, fixed(slots), fixed(times), self._gap, self._ring, rows)
+        assign_cells(self._cells, fixed(slots), fixed(times), self._gap, self._ring, rows)
         try:
             self.states.add(rows, inputs)
         except SumOverflowError as error:
@@ -153,7 +153,7 @@ class SessionCells:
         self, slots: Integers, bounds: Integers, begin: int, out: Integers
     ) -> tuple[int, int, int, int]:
         """Take out complete windows, as the kernel does."""
-        found: tuple[int, int, int, int] = leave(self._cells, slots, bounds, self._gaps, begin, out)
+        found: tuple[int, int, int, int] = emit_closed(self._cells, slots, bounds, self._gaps, begin, out)
         return found
 
     def misfit(self, error: SumOverflowError, out: Integers) -> WindowOverflowError:
@@ -176,7 +176,7 @@ class SessionCells:
     def _chains(self) -> tuple[Integers, Integers, Integers]:
         """Return all places in use, by group, the newest first; where runs begin, and how many have put them out."""
         rows, begins, left = np.empty((3, len(self)), np.int64)
-        runs = chains(self._cells, self._gaps, rows, begins, left)
+        runs = list_runs(self._cells, self._gaps, rows, begins, left)
         return rows, begins[:runs], left[:runs]
 
     def _times(self, rows: Integers, begins: Integers) -> Integers:
@@ -209,7 +209,7 @@ class SessionCells:
         if not self.lags(bound):
             return
         room = np.empty((3, len(self)), np.int64)
-        merged = roll(self._cells, self._gap, self._ring, self._groups, self._needless(bound), room)
+        merged = advance(self._cells, self._gap, self._ring, self._groups, self._needless(bound), room)
         steps = room[:, :merged]
         try:
             self.states.folded(steps)
@@ -219,7 +219,7 @@ class SessionCells:
 
     def least(self) -> int:
         """Return the least end of an open window, or the largest integer."""
-        return int(least(self._cells, self._gaps))
+        return int(least_end(self._cells, self._gaps))
 
     def earliest(self) -> int:
         """Return the least first time, or the largest integer."""
@@ -227,7 +227,7 @@ class SessionCells:
 
     def look(self, slots: Integers, out: Integers) -> None:
         """Write the least end and the least first time of each group into ``out`` int64 (2, n)."""
-        looked(self._cells, slots, self._gaps, out)
+        open_bounds(self._cells, slots, self._gaps, out)
 
     def living(self, groups: int) -> NDArray[np.bool_]:
         """Tell which groups have a run."""

@@ -32,13 +32,13 @@ from oop_engine.operators.kernels.sessions.lists import (
     WALKED,
     Fingers,
     RunLists,
-    earliest,
+    assign_runs,
+    emit_closed,
     fingers_of,
-    least,
-    leave,
-    listed,
-    looked,
-    place,
+    first_time,
+    least_end,
+    list_runs,
+    open_bounds,
     release,
 )
 from oop_engine.operators.slicing.accumulator import SumOverflowError
@@ -154,7 +154,9 @@ class SessionLists:
         gap, counts = int(self._gaps[0]), self._table.counts
         counts[FOUND], done, order, most, into = 0, 0, None, _STEPS, of
         fingers = self._fingers
-        while (done := place(self._table, slots, times, gap, done, most, into, pairs, fingers)) < times.size:
+        while (
+            done := assign_runs(self._table, slots, times, gap, done, most, into, pairs, fingers)
+        ) < times.size:
             if counts[FULL]:
                 self._grow()
                 continue
@@ -184,7 +186,7 @@ class SessionLists:
         self, slots: Integers, bounds: Integers, begin: int, out: Integers
     ) -> tuple[int, int, int, int]:
         """Take out complete windows, as the kernel does."""
-        found: tuple[int, int, int, int] = leave(self._table, slots, bounds, self._gaps, begin, out)
+        found: tuple[int, int, int, int] = emit_closed(self._table, slots, bounds, self._gaps, begin, out)
         return found
 
     def misfit(self, error: SumOverflowError, out: Integers) -> WindowOverflowError:
@@ -204,7 +206,7 @@ class SessionLists:
     def _listed(self) -> Integers:
         """Return the numbers of all runs, by group, the newest first."""
         rows = np.empty(len(self), np.int64)
-        listed(self._table, rows)
+        list_runs(self._table, rows)
         return rows
 
     def lags(self, bound: int) -> bool:
@@ -218,15 +220,15 @@ class SessionLists:
 
     def least(self) -> int:
         """Return the least end of an open window, or the largest integer."""
-        return int(least(self._table, self._gaps))
+        return int(least_end(self._table, self._gaps))
 
     def earliest(self) -> int:
         """Return the least first time, or the largest integer."""
-        return int(earliest(self._table))
+        return int(first_time(self._table))
 
     def look(self, slots: Integers, out: Integers) -> None:
         """Write the least end and the least first time of each group into ``out`` int64 (2, n)."""
-        looked(self._table, slots, self._gaps, out)
+        open_bounds(self._table, slots, self._gaps, out)
 
     def living(self, groups: int) -> NDArray[np.bool_]:
         """Tell which groups have a run."""

@@ -21,7 +21,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER, shift
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
-from oop_engine.operators.kernels.sessions.leaving import arrange, due, ranks
+from oop_engine.operators.kernels.sessions.leaving import due_groups, order_windows, rank_windows
 from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.output import Stamp
@@ -88,7 +88,7 @@ class SessionStore(OnTime):
         until, passed = self._held.until, NEVER
         if slots is None:
             passed, found = int(bounds), np.empty(until.size + 1, np.int64)
-            slots = found[: due(until, bounds, found)]
+            slots = found[: due_groups(until, bounds, found)]
             bounds = np.full(slots.size, bounds)
         else:
             slots, of = np.unique(slots[slots < until.size], return_index=True)
@@ -116,13 +116,13 @@ class SessionStore(OnTime):
         return found
 
     def _in_order(self, windows: Integers, states: list[Arrays]) -> WindowStates:
-        """Return windows, as ``leave`` has them, by end, then definition, then group."""
+        """Return windows, as the kernel has them, by end, then definition, then group."""
         rank, sorted_ = np.empty(windows.shape[1], np.int64), np.empty_like(windows)
-        if not ranks(windows, self._numbers, rank):
+        if not rank_windows(windows, self._numbers, rank):
             of, ends, first, levels = windows.copy()
             return WindowStates(of, ends, states, self._numbers[levels], first)
         order = time_order(rank)
-        arrange(windows, self._numbers, rank, order, sorted_)
+        order_windows(windows, self._numbers, rank, order, sorted_)
         of, ends, first, numbers = sorted_
         return WindowStates(of, ends, rows_of(states, order), numbers, first, in_order=True)
 
