@@ -42,7 +42,10 @@ __all__ = ["compare"]
 )
 @click.option("--sink", metavar="NAME", help="Of a graph: the sink that is compared; default: its first.")
 @click.option(
-    "--report", type=click.Path(path_type=Path), metavar="FILE", help="Write an HTML report to this file."
+    "--report",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write a report: HTML, or .csv with a row for each run.",
 )
 @click.option(
     "--again",
@@ -202,8 +205,9 @@ def _of_scenario(name: str, traces: tuple[str, ...], option: str | None) -> Scen
 
 def _write_report(path: Path, comparison: Comparison) -> None:
     from oop_engine.lab.report.page import page
+    from oop_engine.lab.report.sheet import sheet
 
-    write_whole(path, page(comparison))
+    write_whole(path, sheet(comparison) if path.suffix == ".csv" else page(comparison))
 
 
 def _show(comparison: Comparison, report: Path | None) -> None:
@@ -211,7 +215,7 @@ def _show(comparison: Comparison, report: Path | None) -> None:
     from oop_engine.lab.report.headline import headline
     from oop_engine.lab.report.opponent import FAIR
     from oop_engine.lab.report.table import claim_lines, run_table
-    from oop_engine.lab.report.words import late_in
+    from oop_engine.lab.report.words import late_in, size
 
     console = terminal()
     console.print(run_table(comparison, console.width))
@@ -226,5 +230,6 @@ def _show(comparison: Comparison, report: Path | None) -> None:
     console.print(headline(comparison), markup=False)
     if (worst := max(comparison.runs, key=lambda run: run.late, default=None)) and worst.late:
         console.print(late_in(worst.variant, worst.late, worst.tuples), markup=False)
+    console.print(f"peak RSS of the process: {size(comparison.peak_rss_bytes)}", markup=False)
     if report is not None:
         console.print(f"report: {report}", markup=False)

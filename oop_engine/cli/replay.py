@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from functools import partial
@@ -195,6 +194,7 @@ def _write_results(output: Path | None, variant: Variant, results: dict[str, pa.
 def _show(variant: Variant, outcome: Outcome, rows: int, output: Path | None) -> None:
     from oop_engine.lab.report.table import operator_table, result_table
     from oop_engine.lab.report.words import advised, count, seconds, size
+    from oop_engine.system.memory import peak_rss
 
     console = terminal()
     for name, results in outcome.results.items():
@@ -208,7 +208,7 @@ def _show(variant: Variant, outcome: Outcome, rows: int, output: Path | None) ->
     )
     console.print(
         f"kept at most {count(peak.tuples)} tuples, {count(peak.partials)} partial aggregates, "
-        f"{size(peak.nbytes)}; peak RSS of the process {size(_peak_rss())}"
+        f"{size(peak.nbytes)}; peak RSS of the process {size(peak_rss())}"
     )
     if outcome.late.total:
         console.print(advised(outcome.late), markup=False)
@@ -223,6 +223,7 @@ def _show(variant: Variant, outcome: Outcome, rows: int, output: Path | None) ->
 
 def _plain(scenario: Scenario, values: dict[str, Any], variant: Variant, outcome: Outcome) -> dict[str, Any]:
     from oop_engine.runners.dispatch import edge_schemas
+    from oop_engine.system.memory import peak_rss
 
     statistics = outcome.statistics
     operators = {
@@ -242,7 +243,7 @@ def _plain(scenario: Scenario, values: dict[str, Any], variant: Variant, outcome
         "wall_s": outcome.wall_s,
         "cpu_s": outcome.cpu_s,
         "tuples_per_s": _rate(outcome),
-        "peak_rss_bytes": _peak_rss(),
+        "peak_rss_bytes": peak_rss(),
         "operators": operators,
         "edges": {
             name: {**asdict(edge), "below": _below(schemas[name], edge.below)}
@@ -259,13 +260,3 @@ def _below(schema: Schema, below: int) -> str | int | None:
 
 def _rate(outcome: Outcome) -> float:
     return outcome.tuples / outcome.wall_s if outcome.wall_s > 0 else 0.0
-
-
-def _peak_rss() -> int:
-    """Return the most memory the process had, in bytes; 0 where the platform does not tell."""
-    try:
-        import resource
-    except ImportError:
-        return 0
-    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return largest if sys.platform == "darwin" else largest * 1024

@@ -22,13 +22,18 @@ from oop_engine.lab.run import Run, Values
 from oop_engine.lab.scenario import COMPLETE_AT, Claim, Scenario, Variant
 from oop_engine.runners.outcome import Outcome
 from oop_engine.runners.replay import replay
+from oop_engine.system.memory import peak_rss
 
 __all__ = ["Comparison", "compare"]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """All runs of a scenario, and the claims with their verdicts; ``data``: a fingerprint of the first run's feeds."""
+    """All runs of a scenario, and the claims with their verdicts.
+
+    ``data`` is a fingerprint of the first run's feeds.  ``peak_rss_bytes`` is the most memory that the process had by
+    the end, with the interpreter, libraries, traces and results; ``peak_state_bytes`` of a run is its state alone.
+    """
 
     scenario: Scenario
     parameters: Values
@@ -36,6 +41,7 @@ class Comparison:
     claims: list[Claim]
     plans: list[Variant] = field(repr=False)
     data: str = ""
+    peak_rss_bytes: int = 0
 
     @property
     def holds(self) -> bool:
@@ -51,6 +57,7 @@ class Comparison:
             "versions": versions(),
             "data": self.data,
             "float_error": CLOSE,
+            "peak_rss_bytes": self.peak_rss_bytes,
             "runs": [run.to_dict() for run in self.runs],
             "claims": claims,
         }
@@ -99,7 +106,9 @@ def compare(
         if measure.truth is None and variant.exact:
             measure = Measure(runs[-1].table, "first plan", measure.why)
     claims = [*agreement_of(scenario, runs), *scenario.checked(runs)]
-    return Comparison(scenario, values, runs, claims, scenario.plans(values), next(iter(data), ""))
+    return Comparison(
+        scenario, values, runs, claims, scenario.plans(values), next(iter(data), ""), peak_rss()
+    )
 
 
 def _grid(scenario: Scenario, values: Values, settings: Mapping[str, str]) -> list[Values]:

@@ -11,12 +11,13 @@ arrays of state have memory of their own, which the system takes back as soon as
 from __future__ import annotations
 
 import mmap
+import sys
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["given_back", "keep_freed"]
+__all__ = ["given_back", "keep_freed", "peak_rss"]
 
 _LARGE = 2**17  # bytes; where glibc does so by itself, before it has learnt
 _LARGEST = 31 * 2**20  # bytes; glibc does not learn from more than 32 MiB
@@ -45,3 +46,17 @@ def given_back(rows: int, nothing: np.generic) -> NDArray[Any]:
     if nothing != 0:
         array[:] = nothing
     return array
+
+
+def peak_rss() -> int:
+    """Return the most memory that the process had since it started, in bytes; 0 where the platform counts none.
+
+    >>> peak_rss() >= 0
+    True
+    """
+    try:
+        import resource
+    except ImportError:
+        return 0
+    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return largest if sys.platform == "darwin" else largest * 1024

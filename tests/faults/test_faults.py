@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from tests.children import MOST_S
-from tests.faults.__main__ import LEAST, complaints, noticed, sound
-from tests.faults.planting import FAULTS, ROOT, plant
+from tests.faults.__main__ import LEAST, complaints, noticed, of_fault, sound
+from tests.faults.in_place import UnplantableError, plant_in_place
+from tests.faults.planting import FAULTS, ROOT, Edit, Fault, plant
 from tests.faults.tries import Tries
 from tests.faults.verdicts import Verdicts
 from tests.scenarios.small import SMALL
@@ -47,32 +49,106 @@ def test_scenarios_or_tests_are_named_that_are_to_notice_a_fault(name: str) -> N
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHORT)
 def test_two_scenarios_notice_a_fault(name: str, tmp_path: Path) -> None:
-    tries = Tries(tmp_path / "faults.jsonl")
-    assert set(noticed(tries, name, sound(tries, SHORT[name]), SHORT[name])) == set(SHORT[name])
+    with Tries(tmp_path / "faults.jsonl") as tries:
+        assert set(noticed(tries, name, sound(tries, SHORT[name]), SHORT[name])) == set(SHORT[name])
+
+
+class Asked:
+    """In place of the process that tries: has an answer for one scenario alone."""
+
+    def __init__(self, names: list[str]) -> None:
+        self._names = names
+
+    def verdicts(self, _: str, scenario: str) -> Verdicts:
+        self._names.append(scenario)
+        if len(self._names) > 1:
+            raise KeyboardInterrupt
+        return Verdicts(scenario, {"one is one": "holds"}, [])
 
 
 def test_tries_that_were_interrupted_go_on_until_a_source_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = list[str]()
-
-    def of_process(fault: str, scenarios: list[str]) -> Iterator[Verdicts]:
-        asked.extend(scenarios)
-        yield from (Verdicts(name, {"one is one": "holds"}, []) for name in scenarios[:1])
-
-    monkeypatch.setattr("tests.faults.tries._verdicts", of_process)
+    monkeypatch.setattr("tests.faults.tries._Child", lambda: Asked(asked))
     kept = tmp_path / "faults.jsonl"
-    with pytest.raises(KeyError):  # of two scenarios one has an answer
+    with pytest.raises(KeyboardInterrupt):
         Tries(kept).scenarios("a join never purges", ["joint", "links"])
     with kept.open("a") as file:
-        file.write('\n{"sources": "')  # a line that was cut
+        file.write('\n{"of": "')  # a line that was cut
     asked.clear()
     assert set(Tries(kept).scenarios("a join never purges", ["joint", "links"])) == {"joint", "links"}
     assert asked == ["links"]
-    monkeypatch.setattr("tests.faults.tries._digest", lambda: "others")
+    monkeypatch.setattr("tests.faults.tries._digest", lambda *_: "others")
     asked.clear()
     Tries(kept).scenarios("a join never purges", ["joint"])
     assert asked == ["joint"]
+
+
+class Told:
+    """In place of tries: scenarios of one claim, which all faults move; each costs more than the one before."""
+
+    def __init__(self) -> None:
+        self.asked = list[str]()
+
+    def cost(self, name: str) -> float:
+        return float(name[-1]) if name[-1].isdigit() else 5.0
+
+    def scenarios(self, _: str, names: list[str], turn: int = 0) -> dict[str, Verdicts]:
+        self.asked += names
+        return {name: Verdicts(name, {"one is one": "fails"}, []) for name in names}
+
+
+def test_a_fault_is_tried_the_quickest_first_until_two_things_notice_it_and_no_claim_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = ("s4", "s3", "s2", "s1")
+    monkeypatch.setitem(FAULTS, "f", Fault("f", (), names))
+    without = {name: Verdicts(name, {"one is one": "holds"}, []) for name in names}
+    before = {"e": {name: {"one is one"} for name in ("s1", "s2", "s3")}}
+
+    def tried(*, every: bool) -> list[str]:
+        told = Told()
+        of_fault(cast("Tries", told), without, before, "f", tests=True, every=every)
+        return told.asked
+
+    assert tried(every=False) == ["s1", "s2", "s4"]
+    assert tried(every=True) == ["s1", "s2", "s3", "s4"]
+
+
+@pytest.mark.parametrize("name", ["a balancer moves nothing", "panes are kept as windows"])
+def test_a_fault_can_be_planted_in_functions_that_are_loaded(name: str) -> None:
+    code = """
+import json, sys
+from oop_engine.operators.slicing import strategy
+from oop_engine.spark.plan import balance
+from tests.faults.in_place import plant_in_place
+from tests.faults.planting import FAULTS
+functions = balance.Balancer._look, strategy._STORES["panes"]
+before = [one.__code__ for one in functions]
+plant_in_place(FAULTS[sys.argv[1]])
+print(json.dumps([one.__code__ != was for one, was in zip(functions, before)]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, name],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=MOST_S,
+        check=True,
+    )
+    assert json.loads(done.stdout) == [
+        name == "a balancer moves nothing",
+        name == "panes are kept as windows",
+    ]
+
+
+def test_a_fault_of_a_kernel_or_outside_of_functions_is_not_planted_in_place() -> None:
+    with pytest.raises(UnplantableError):
+        plant_in_place(FAULTS["the kernel of two stacks combines once too often"])
+    edit = Edit("oop_engine/lab/origin.py", '"cpu_s", "tuples_per_s"}', '"cpu_s"}')
+    with pytest.raises(UnplantableError, match=r"origin\.py: <module>"):
+        plant_in_place(Fault("of a table", (edit,)))
 
 
 def test_a_fault_is_planted_before_its_module_is_loaded_and_changes_no_file() -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import Phase, settings
 
 from tests.faults.planting import FAULTS, plant
+
+QUIET = ("-W", "ignore::pytest.PytestAssertRewriteWarning")  # of plugins that a warm process has imported
 
 
 class Unshrunk:
@@ -19,7 +22,12 @@ class Unshrunk:
         settings.load_profile("unshrunk")
 
 
+def passes(tests: Sequence[str]) -> int:
+    """Run tests in this process, return the exit code of pytest."""
+    return int(pytest.main(["-q", "-x", "-n", "0", "-p", "no:cacheprovider", *QUIET, *tests], [Unshrunk()]))
+
+
 if __name__ == "__main__":
-    planted, *tests = sys.argv[1:]
+    planted, *asked = sys.argv[1:]
     plant(FAULTS[planted])
-    sys.exit(pytest.main(["-q", "-x", "-n", "0", "-p", "no:cacheprovider", *tests], [Unshrunk()]))
+    sys.exit(passes(asked))

@@ -154,7 +154,16 @@ def test_a_bug_shows_its_traceback_and_is_no_failing_claim(tmp_path: Path) -> No
 
 def test_compare_says_what_the_interface_promises() -> None:
     found = said("compare", TOY, *SMALL)
-    assert list(found) == ["scenario", "parameters", "versions", "data", "float_error", "runs", "claims"]
+    assert list(found) == [
+        "scenario",
+        "parameters",
+        "versions",
+        "data",
+        "float_error",
+        "peak_rss_bytes",
+        "runs",
+        "claims",
+    ]
     assert found["scenario"] == "toy"
     assert found["parameters"] == {"skew": 20, "tuples": 300, "demand": 2.0}
     assert [(run["order"], run["parameters"]["skew"]) for run in found["runs"]] == [

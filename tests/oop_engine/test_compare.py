@@ -109,7 +109,16 @@ def test_figures_are_those_of_the_trace(toy: Scenario) -> None:
 
 def test_the_json_has_the_keys_that_are_documented(toy: Scenario) -> None:
     found = json.loads(json.dumps(compare(toy).to_dict()))
-    assert list(found) == ["scenario", "parameters", "versions", "data", "float_error", "runs", "claims"]
+    assert list(found) == [
+        "scenario",
+        "parameters",
+        "versions",
+        "data",
+        "float_error",
+        "peak_rss_bytes",
+        "runs",
+        "claims",
+    ]
     assert found["scenario"] == "toy"
     assert found["parameters"] == {"slack": 8, "other": "x"}
     assert all(list(run) == RUN_KEYS for run in found["runs"])

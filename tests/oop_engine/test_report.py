@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import html
 import json
 import math
@@ -30,8 +31,9 @@ from oop_engine.lab.report.headline import headline
 from oop_engine.lab.report.layout import layered
 from oop_engine.lab.report.opponent import FAIR, buffers
 from oop_engine.lab.report.page import UPLOT, page
+from oop_engine.lab.report.sheet import sheet
 from oop_engine.lab.report.table import claim_lines, result_table, run_table
-from oop_engine.lab.report.words import plain
+from oop_engine.lab.report.words import plain, size
 from oop_engine.lab.scenario import Claim, Parameter, Sweep, Variant, find, load
 from tests.oop_engine.toy_scenario import PACKETS, SCENARIO, Promise
 
@@ -142,6 +144,7 @@ def test_terminal_page_and_json_have_the_same_numbers(toy: Comparison, text: str
         "".join(html.unescape(re.sub("<.*?>", "", row)).split())
         for row in re.findall(r"<tr[^>]*>(.*?)</tr>", text, re.DOTALL)
     ]
+    assert size(toy.peak_rss_bytes) in text
     for run, told in zip(toy.runs, json.loads(json.dumps(plain(toy.to_dict())))["runs"], strict=True):
         names = {each.name for each in fields(run)} - {"parameters"}
         of_json: dict[str, Any] = {
@@ -151,6 +154,18 @@ def test_terminal_page_and_json_have_the_same_numbers(toy: Comparison, text: str
         assert [column.show(replace(run, **of_json)) for column in columns(toy)] == shown
         assert " ".join(shown).split() in rows
         assert "".join("".join(shown).split()) in on_page
+
+
+def test_rows_of_csv_have_the_numbers_of_json_and_say_how_they_were_made(toy: Comparison) -> None:
+    whole = json.loads(json.dumps(plain(toy.to_dict())))
+    rows = list(csv.DictReader(StringIO(sheet(toy))))
+    assert len(rows) == len(whole["runs"])
+    for row, run in zip(rows, whole["runs"], strict=True):
+        run |= {f"parameters.{name}": value for name, value in run.pop("parameters").items()}
+        assert {name: row[name] for name in run} == {k: "" if v is None else str(v) for k, v in run.items()}
+        assert {name: row[f"versions.{name}"] for name in whole["versions"]} == whole["versions"]
+        assert row["data"] == whole["data"]
+        assert int(row["peak_rss_bytes"]) == whole["peak_rss_bytes"] > int(row["peak_state_bytes"])
 
 
 def test_the_page_tells_how_the_opponent_was_made() -> None:

@@ -352,11 +352,12 @@ def _hint(about: str) -> str:
 def _foot(comparison: Comparison) -> str:
     made = ", ".join(f"{name} {number}" for name, number in versions().items())
     knobs = " ".join(f"<code>{escape(f'{k}={v}')}</code>" for k, v in comparison.parameters.items())
-    again = _again(comparison)
+    again, rss = _again(comparison), size(comparison.peak_rss_bytes)
     return (
         f"<footer><p>Parameters: {knobs or 'none'}</p><p>Made by {escape(made)}; data {escape(comparison.data)}; "
         f"floats are equal to {CLOSE:g} of their value.</p><p>State and delays are measured in virtual time, "
-        f"so they are the same on every machine; CPU, latency and tuples per second are this machine's. Again: "
+        f"so they are the same on every machine; CPU, latency and tuples per second are this machine's. "
+        f"The peak RSS of the process, with interpreter, libraries, traces and results, was {rss}. Again: "
         f"<code>{escape(again)}</code></p></footer>"
     )
 
