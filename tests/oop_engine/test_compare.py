@@ -107,6 +107,12 @@ def test_figures_are_those_of_the_trace(toy: Scenario) -> None:
     assert [(s.now, s.state.tuples) for s in run.series] == [(100, 1), (120, 3), (140, 3)]
 
 
+def test_every_run_counts_all_tuples_of_its_feeds() -> None:
+    feed = [{"ts": time} for time in range(250)]
+    found = compare(counted(Punctuate(Ordered())), {"in": feed})
+    assert {run.tuples for run in found.runs} == {250}
+
+
 def test_the_json_has_the_keys_that_are_documented(toy: Scenario) -> None:
     found = json.loads(json.dumps(compare(toy).to_dict()))
     assert list(found) == [
