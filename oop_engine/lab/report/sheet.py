@@ -1,4 +1,4 @@
-"""Sheet: a comparison as CSV, a row for each run, which says by itself how it was made."""
+"""Sheet: a comparison as CSV, a row for each run, with its parameters, versions and data."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _ALIKE = ("scenario", "data", "float_error", "peak_rss_bytes")
 
 
 def sheet(comparison: Comparison) -> str:
-    """Return the figures of ``--json`` as CSV: the parameters of each run, its figures, and what all runs share.
+    """Return the figures of ``--json`` as CSV: the parameters and figures of each run, and those of the comparison.
 
-    Columns: the run's as in JSON, with ``parameters.NAME`` for each parameter, then the scenario, the fingerprint of
+    Columns: the run's as in JSON, and ``parameters.NAME`` for each parameter, then the scenario, the fingerprint of
     the data, the error of floats, the peak RSS and ``versions.NAME`` of Python and of each package.  Unknown is empty.
     """
     whole: dict[str, Any] = plain(comparison.to_dict())
