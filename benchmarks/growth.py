@@ -113,6 +113,11 @@ CASES: dict[str, Callable[[], Operator]] = {
     "distinct, of changes": lambda: Distinct(by=("k",)).opened(REVISED),
     "finalize": lambda: Finalize().opened(REVISED),
     "first rows of each time": lambda: TopN(3, ["-v"], by=("k",)).opened(SCHEMA),
+    "tumbling, by two columns": lambda: WindowAggregate(Tumbling(FAR), ASKED, by=("k", "v")).opened(SCHEMA),
+    "distinct, by two columns": lambda: Distinct(by=("k", "v")).opened(SCHEMA),
+    "last rows, by two columns": lambda: WindowAggregate(
+        PartitionedTupleBased(4, 1), {"n": Count()}, by=("k", "v")
+    ).opened(SCHEMA),
     "bucket": lambda: Bucket(Tumbling(FAR)).opened(SCHEMA),
     "bucket of rows": lambda: Bucket(PartitionedTupleBased(4, 1), by=("k",)).opened(SCHEMA),
     "low level": lambda: LowLevelAggregate(Tumbling(FAR), ASKED, by=("k",), slots=1 << 10).opened(SCHEMA),

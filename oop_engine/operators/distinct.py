@@ -12,7 +12,7 @@ progressing attribute no punctuation could ever purge the state, so it is always
     Cost       O(rows) a page: a hash lookup in Arrow and one in a kernel, and in Python
                once for each value of ``by`` that differs within the page.  A punctuation costs
                the keys that it lets go, amortised: they are dropped together, once they are
-               half of those that are held.  One about fewer columns than ``by`` looks at all.
+               half of those that are held.  The first one about fewer columns than ``by`` looks at all.
 
 Source: J. Li, "Window Queries over Data Streams" (2008), ch. 4; duplicate elimination of
 Tucker et al., TKDE 15(3), 2003.
@@ -49,7 +49,7 @@ from oop_engine.core.punctuation import passed
 from oop_engine.core.saved import Saved
 from oop_engine.operators.kernels.hashing import add_pairs
 from oop_engine.operators.keys.behind import Behind
-from oop_engine.operators.keys.group_match import matching
+from oop_engine.operators.keys.group_match import GroupMatch
 from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.revisions.net_rows import NetRows
 from oop_engine.operators.values.columns import Integers, filled_up
@@ -122,6 +122,7 @@ class Distinct(Operator):
         self._names = [n for n in schema.names if n != schema.progressing]
         self._zeros = zeros_in(schema, self._names)
         self._index = GroupIndex([schema.type_of(n) for n in self._names], IN_KERNELS)
+        self._match = GroupMatch(self._index, self._names)
         self._net = None if schema.change is None else NetRows(schema)
         self._behind = Behind() if self._net is None else self._net.behind
         self._start(*np.empty((3, 0), np.int64))
@@ -169,7 +170,7 @@ class Distinct(Operator):
         if self._net is not None:
             return self._net.state()
         pairs = self._lives.nbytes + self._times.nbytes + self._timers.nbytes
-        held = pairs + self._life.nbytes + self._pairs_of.nbytes + self._index.nbytes
+        held = pairs + self._life.nbytes + self._pairs_of.nbytes + self._index.nbytes + self._match.nbytes
         return State(tuples=self._held, groups=len(self._index), nbytes=held)
 
     def counts(self) -> dict[str, int]:
@@ -230,7 +231,7 @@ class Distinct(Operator):
 
         A group that was ended may begin anew, so the pairs of its last life must not be found by then.
         """
-        slots, of = matching(self._index, self._names, punctuation)
+        slots, of = self._match.of(punctuation)
         many = int(self._pairs_of[self._life[slots]].sum())
         ended = slots[punctuation.below[of] == FOREVER]
         self._life[ended] = self._new_lives(ended.size)

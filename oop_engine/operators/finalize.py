@@ -4,7 +4,8 @@ Pass       nothing at once, of a revision stream; a plain stream as it is.
 Keep       the rows that are there, each once with a count, until a bound has passed them.
 Propagate  linear and group-wise punctuation, behind the rows below it.  Joint punctuation and
            watermarks end here: rows that leave are final.
-Cost       O(1) a row, a hash look-up of all columns; O(rows kept) a punctuation.
+Cost       O(1) a row, a hash look-up of all columns; O(rows passed) a punctuation, and one of
+           groups looks at their rows.
 Source     punctuation (thesis ch. 4, eq. 4.1), which holds for changes too;
            Kafka Streams' ``suppress(untilWindowCloses)``.
 """

@@ -14,22 +14,8 @@ FEW, MANY = 1000, 16_000
 ROOM = (
     1 << 16
 )  # bytes of pages and rows that are copied up to some size; a walk over all keys takes 8 bytes of each
-WALKS = {
-    "end of a key": (
-        "sliding, adaptive", "definitions that share slices", "landmark", "median",
-        "tumbling, of changes", "distinct, of changes", "finalize", "first rows of each time",
-    ),
-    "bound of a key": ("tumbling, of changes", "distinct, of changes", "finalize", "first rows of each time"),
-}  # fmt: skip
-"""Messages that look at all keys, or rows, in columns: ``docs/speed.md`` names them."""
 
-ASKED = [
-    pytest.param(
-        name, message, marks=pytest.mark.xfail(name in WALKS.get(message, ()), reason="a walk", strict=True)
-    )
-    for name in CASES
-    for message in MESSAGES
-]
+ASKED = [pytest.param(name, message) for name in CASES for message in MESSAGES]
 
 
 @pytest.fixture(autouse=True)

@@ -120,7 +120,8 @@ class GroupIndex:
     """
 
     __slots__ = (
-        "_chunks", "_key_bytes", "_levels", "_pairs", "_parts", "_read", "_tables", "_types", "size", "whole",
+        "_chunks", "_key_bytes", "_levels", "_pairs", "_parts", "_read", "_tables", "_types", "moves", "size",
+        "whole",
     )  # fmt: skip
 
     def __init__(self, types: Sequence[pa.DataType], tables: KeyTables = IN_NUMPY) -> None:
@@ -138,6 +139,7 @@ class GroupIndex:
         only = self._levels[0] if len(self._types) == 1 else None
         self.whole = only.table if isinstance(only, _IntegerCodes) and self._types[0].id in _WHOLE else None
         self.size = 0  # how many there are
+        self.moves: int = getattr(self, "moves", -1) + 1  # how often slots were given anew
         self._key_bytes = 0
 
     def __len__(self) -> int:

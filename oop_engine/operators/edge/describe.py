@@ -39,7 +39,7 @@ from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
-from oop_engine.operators.keys.group_match import matching
+from oop_engine.operators.keys.group_match import GroupMatch
 from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.policies.running_bound import floored, length_of
 
@@ -125,6 +125,7 @@ class Describe(Operator):
             self._known.encode(
                 [self._groups.column(n).cast(of) for n, of in zip(self._by, types, strict=True)]
             )
+        self._match = GroupMatch(self._known, self._by)
         self._bounds = np.full(len(self._known), NEVER)
         self._coarse = tuple(name for name in self._by if name in (self._attributes or ()))
         if len(self._coarse) == len(self._by):
@@ -155,7 +156,7 @@ class Describe(Operator):
         if isinstance(punctuation, Linear):
             np.maximum(self._bounds, punctuation.below, out=self._bounds)
         elif isinstance(punctuation, GroupWise) and self._by and set(punctuation.attributes) <= set(self._by):
-            slots, of = matching(self._known, self._by, punctuation)
+            slots, of = self._match.of(punctuation)
             self._bounds[slots] = np.maximum(self._bounds[slots], punctuation.below[of])
             if self._coarse and slots.size:
                 yield self._of_wider(occurring(self._wider_of[slots], len(self._wider)))
@@ -196,6 +197,7 @@ class Describe(Operator):
         held = (
             self._progress.nbytes
             + self._known.nbytes
+            + self._match.nbytes
             + self._wider.nbytes
             + self._wider_of.nbytes
             + self._bounds.nbytes

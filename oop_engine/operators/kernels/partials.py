@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from oop_engine.system.kernel import njit
 
-__all__ = ["NO_WINDOW", "Table", "collect", "fill", "locate", "once", "places_among", "remove"]
+__all__ = ["NO_WINDOW", "Table", "collect", "fill", "locate", "once", "places_among", "rekey", "remove"]
 
 Integers = NDArray[np.int64]
 
@@ -100,20 +100,37 @@ def fill(cells, owner):
 
 
 @njit(cache=True, nogil=True)
+def _free(cells, hole):
+    """Free a cell; those behind it that are looked for from before it move back."""
+    mask = len(cells) - 1
+    at = (hole + 1) & mask
+    while cells[at, 2] >= 0:
+        home = _home(cells[at, 0], cells[at, 1], mask)
+        if ((at - home) & mask) >= ((at - hole) & mask):  # it may move back to the hole
+            cells[hole, 0], cells[hole, 1], cells[hole, 2] = cells[at, 0], cells[at, 1], cells[at, 2]
+            hole = at
+        at = (at + 1) & mask
+    cells[hole, 2] = -1
+
+
+@njit(cache=True, nogil=True)
+def rekey(table, rows, wid):
+    """Enter ``rows`` int64 (n,), all in use, as those of the window ``wid`` of their groups."""
+    cells, owner = table.cells, table.owner
+    for row in rows:
+        _free(cells, _cell(cells, owner[row, 0], owner[row, 1]))
+        owner[row, 1] = wid
+        at = _cell(cells, owner[row, 0], wid)
+        cells[at, 0], cells[at, 1], cells[at, 2] = owner[row, 0], wid, row
+
+
+@njit(cache=True, nogil=True)
 def remove(table, rows):
     """Take ``rows`` int64 (n,), all in use, out of the table."""
     cells, owner, free, counts = table
-    mask, limit = len(cells) - 1, len(owner)
+    limit = len(owner)
     for row in rows:
-        hole = _cell(cells, owner[row, 0], owner[row, 1])
-        at = (hole + 1) & mask
-        while cells[at, 2] >= 0:
-            home = _home(cells[at, 0], cells[at, 1], mask)
-            if ((at - home) & mask) >= ((at - hole) & mask):  # it may move back to the hole
-                cells[hole, 0], cells[hole, 1], cells[hole, 2] = cells[at, 0], cells[at, 1], cells[at, 2]
-                hole = at
-            at = (at + 1) & mask
-        cells[hole, 2] = -1
+        _free(cells, _cell(cells, owner[row, 0], owner[row, 1]))
         owner[row, 0] = -1
         counts[0] -= 1
         free[limit - counts[0] - 1] = row

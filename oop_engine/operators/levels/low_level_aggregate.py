@@ -37,7 +37,7 @@ from oop_engine.core.punctuation import NEVER, GroupWise, Linear, Punctuation, s
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
-from oop_engine.operators.keys.group_match import matching
+from oop_engine.operators.keys.group_match import GroupMatch
 from oop_engine.operators.keys.key_codes import key_hashes
 from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.slicing.accumulator import SumOverflowError
@@ -137,6 +137,7 @@ class LowLevelAggregate(Operator):
         self._states = States(self._rows.parts)
         self._table = EntryTable(self._rows.parts, self.slots, self.flush, probe=self.probe)
         self._groups = GroupIndex(self._types, IN_KERNELS)
+        self._match = GroupMatch(self._groups, self.by)
         self._progress = Progress(tables=IN_KERNELS)
         self._below = Linear(NEVER)
 
@@ -164,7 +165,7 @@ class LowLevelAggregate(Operator):
                 yield from self._put_out(self._table.close(self._below.below, int(self._rows.bound(due))))
                 yield from self._bound()
             case GroupWise(groups, below) if set(punctuation.attributes) <= set(self.by):
-                slots, of = matching(self._groups, self.by, punctuation)
+                slots, of = self._match.of(punctuation)
                 bounds = self._rows.bound(below)
                 yield from self._put_out(self._table.close_groups(slots, bounds[of]))
                 for grown in self._progress.advance(0, GroupWise(groups, bounds)):
@@ -195,7 +196,7 @@ class LowLevelAggregate(Operator):
         self._groups.keep(kept)
 
     def state(self) -> State:
-        held = self._table.nbytes + self._groups.nbytes + self._progress.nbytes
+        held = self._table.nbytes + self._groups.nbytes + self._match.nbytes + self._progress.nbytes
         taken = len(self._table)
         return State(partials=taken, groups=len(self._groups) if taken else 0, nbytes=held)
 

@@ -19,7 +19,7 @@ from oop_engine.core.punctuation import passed as passed_by
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.keys.behind import Behind
-from oop_engine.operators.keys.group_match import matching
+from oop_engine.operators.keys.group_match import GroupMatch
 from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.system.knobs import knob
 
@@ -53,7 +53,7 @@ def changes_of(page: Page) -> Integers:
 class NetRows:
     """How often each distinct row of a stream of ``schema`` is there, ``change`` left out; ``plain`` is the rest.
 
-    O(rows) a page, O(rows that it passes) a linear bound, amortised, and O(rows that are stored) a bound of groups.
+    O(rows) a page, and O(rows that it passes) a bound, amortised; one of groups looks at the rows of these.
     Rows that are there no more, or that a bound has passed, are forgotten once they are most of all; those that come
     ``behind`` a bound that has passed them change nothing.
     """
@@ -61,6 +61,7 @@ class NetRows:
     def __init__(self, schema: Schema) -> None:
         self.plain = schema.plain()
         self._index = GroupIndex(self.plain.fields.types, IN_KERNELS)
+        self._match = GroupMatch(self._index, self.plain.names)
         self._counts = np.zeros(0, np.int64)  # (room,)
         self._times = np.zeros(0, np.int64)  # (room,)
         self._tuples = 0  # rows that are there, each once
@@ -81,6 +82,7 @@ class NetRows:
         self._timers.set(self._times[known : self._index.size], np.arange(known, self._index.size))
         touched = occurring(slots, self._index.size)
         before = self._counts[touched]
+        self._match.again(touched)
         np.add.at(self._counts, slots, changes)
         after = self._counts[touched]
         self._tuples += int(np.count_nonzero(after)) - int(np.count_nonzero(before))
@@ -146,13 +148,14 @@ class NetRows:
             return np.sort(
                 self._timers.due(bound.below) if bound.below < FOREVER else np.arange(self._index.size)
             )
-        slots, of = matching(self._index, self.plain.names, bound)
+        slots, of = self._match.of(bound)
         return slots[passed_by(self._times[slots], bound.below[of])]
 
     def _drop(self, slots: Integers) -> None:
         """Let rows be there no more."""
         self._tuples -= int(np.count_nonzero(self._counts[slots]))
         self._counts[slots] = 0
+        self._match.leave(slots)
         if self._tuples:
             self.tidy()
         elif self._index.size:
@@ -171,7 +174,13 @@ class NetRows:
 
     def state(self) -> State:
         """Return the state: the rows that are there."""
-        held = self._index.nbytes + self._counts.nbytes + self._times.nbytes + self._timers.nbytes
+        held = (
+            self._index.nbytes
+            + self._match.nbytes
+            + self._counts.nbytes
+            + self._times.nbytes
+            + self._timers.nbytes
+        )
         return State(tuples=self._tuples, nbytes=held)
 
     def save(self) -> dict[str, Any]:

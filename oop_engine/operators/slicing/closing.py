@@ -41,7 +41,7 @@ from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.keys.behind import BehindGroups
-from oop_engine.operators.keys.group_match import matching
+from oop_engine.operators.keys.group_match import GroupMatch
 from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.slicing.checks import AT_ONCE, LongGapError, pauses
 from oop_engine.operators.slicing.output import Output
@@ -65,6 +65,7 @@ class Closing:
         self._output, self._by, self._progressing = output, by, schema.progressing
         self.stores = list(stores)
         self._groups = GroupIndex([schema.type_of(name) for name in by], IN_KERNELS)
+        self._matching = GroupMatch(self._groups, by)
         self._progress = Progress(tables=IN_KERNELS)
         self._asked, self._newest = False, NEVER  # the largest time since somebody asked for open windows
         self.behind = BehindGroups(by, self._groups)
@@ -80,7 +81,7 @@ class Closing:
     def state(self) -> State:
         """Return the state: tuples, partial aggregates, the groups that have some, bytes."""
         tuples = partials = alive = 0
-        held = self._groups.nbytes + self._progress.nbytes + self.behind.nbytes
+        held = self._groups.nbytes + self._matching.nbytes + self._progress.nbytes + self.behind.nbytes
         for store in self.stores:
             more = store.state()
             tuples, partials, held = tuples + more.tuples, partials + more.partials, held + more.nbytes
@@ -182,7 +183,7 @@ class Closing:
         self._forget_dead()
 
     def _group_wise(self, punctuation: GroupWise) -> Iterator[Emission]:
-        slots, of = matching(self._groups, self._by, punctuation)
+        slots, of = self._matching.of(punctuation)
         yield from self._close(slots, punctuation.below[of])
         least = np.minimum.reduce([one.least_stamps(slots, of, punctuation.below) for one in self.stores])
         behind = GroupWise(punctuation.groups, np.minimum(least, self.ceiling(punctuation.below)))

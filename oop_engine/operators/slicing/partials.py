@@ -17,7 +17,7 @@ from oop_engine.core.errors import SnapshotError
 from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
-from oop_engine.operators.kernels.partials import NO_WINDOW, Table, collect, fill, locate, remove
+from oop_engine.operators.kernels.partials import NO_WINDOW, Table, collect, fill, locate, rekey, remove
 from oop_engine.operators.slicing.accumulators import SumOverflowError, accumulator, is_ragged
 from oop_engine.operators.slicing.compiled import fixed
 from oop_engine.operators.slicing.window_states import narrow
@@ -26,6 +26,7 @@ from oop_engine.system.knobs import knob
 
 __all__ = ["NO_WINDOW", "Partials", "States"]
 
+_APART = knob(__name__, "_APART", 16)  # groups for each one asked for
 _LEAST_ROWS = knob(__name__, "_LEAST_ROWS", 16)
 _UPDATES = knob(
     __name__, "_UPDATES", 1 << 20
@@ -208,11 +209,19 @@ class Partials:
             widths = np.minimum((stop - low).view(np.uint64), len(self))  # exact, however far apart
             rows = np.empty(min(len(self), int(widths.sum())), np.int64)
             return rows[: collect(self._table.cells, slots, low, stop, rows)]
+        of, wid = self._owner[:, 0], self._owner[:, 1]
+        if _APART * slots.size < groups:  # an array of all would take longer
+            order = np.argsort(slots)
+            at = order[np.searchsorted(slots, of, sorter=order).clip(max=slots.size - 1)]
+            return np.flatnonzero((slots[at] == of) & (wid >= low[at]) & (wid < stop[at]))
         lowest = np.full(groups + 1, NO_WINDOW)  # the last one is for free rows, whose slot is -1
         below = np.full(groups + 1, -NO_WINDOW)
         lowest[slots], below[slots] = low, stop
-        of, wid = self._owner[:, 0], self._owner[:, 1]
         return np.flatnonzero((wid < below[of]) & (wid >= lowest[of]) & (of >= 0))
+
+    def rekey(self, rows: Integers, wid: int) -> None:
+        """Let rows be those of the window ``wid`` of their groups, which have none for it."""
+        rekey(self._table, rows, wid)
 
     def remove(self, rows: Integers) -> None:
         """Forget some rows."""

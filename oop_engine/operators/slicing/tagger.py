@@ -21,7 +21,7 @@ from oop_engine.core.punctuation import FOREVER, GroupWise, Joint, Linear, Punct
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
-from oop_engine.operators.keys.group_match import matching
+from oop_engine.operators.keys.group_match import GroupMatch
 from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.values.columns import Integers, begins_of, filled_up
 from oop_engine.operators.windows import Definition, Extents, Gap, Over, Windows
@@ -83,6 +83,7 @@ class Tagger:
         self._progressing = schema.progressing
         self._by = by if over is Over.GROUP_ROWS else ()
         self._index = GroupIndex([schema.type_of(name) for name in self._by], IN_KERNELS)
+        self._match = GroupMatch(self._index, self._by)
         self._next = np.zeros(0, np.int64)  # (room,)  the next tuple's number; 0: the group is over
         self._alive = 0
 
@@ -93,7 +94,7 @@ class Tagger:
 
     @property
     def nbytes(self) -> int:
-        return self._index.nbytes + self._next.nbytes if self._by else 0
+        return self._index.nbytes + self._match.nbytes + self._next.nbytes if self._by else 0
 
     def tag(self, page: Page) -> tuple[Integers, Punctuation | None]:
         """Return the positions of the tuples, and the punctuation behind them."""
@@ -120,7 +121,7 @@ class Tagger:
             case GroupWise():
                 ended = punctuation.filter(punctuation.below == FOREVER)
                 if self._by and len(ended) and set(ended.attributes) <= set(self._by):
-                    slots, _ = matching(self._index, self._by, ended)
+                    slots, _ = self._match.of(ended)
                     self._end(slots)
                 return ended if len(ended) else None
             case Watermark():

@@ -288,6 +288,12 @@ class PaneRing:
             self.used -= int(free(self.geometry, self.rows(self.tuples), needed, self.low, panes))
             self.swept = True
 
+    def forget_some(self, slots: Integers, first: Integers, needed: Integers) -> None:
+        """Forget the panes from ``first[i]`` to ``needed[i]`` (exclusive) of ``slots[i]``.  O(panes of these)."""
+        if self.used:
+            self.used -= int(forget(self.geometry, self.tuples, slots, first, needed))
+            self.swept = True
+
     def forget_windows(self, slots: Integers, low: Integers, stop: Integers) -> None:
         """Forget the panes that windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]`` need, and no later one.
 

@@ -32,7 +32,6 @@ from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.operator import Emission
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, GroupWise, Linear, Punctuation, Watermark
-from oop_engine.operators.keys.group_match import matching
 from oop_engine.operators.slicing.revised.prompt import Prompt
 from oop_engine.operators.slicing.revised.reading import Copies, Readable, Touched, closing_between, opened
 from oop_engine.operators.slicing.revised.reviewing import EARLY, LATE, ON_TIME, Mask
@@ -97,7 +96,7 @@ class Versions(Prompt):
         slots = np.arange(len(self._groups))
         if names and len(page):
             rows = page.batch.select(names)
-            slots, _ = matching(self._groups, self._by, GroupWise(rows, np.zeros(len(page), np.int64)))
+            slots, _ = self._matching.of(GroupWise(rows, np.zeros(len(page), np.int64)))
         if slots.size and len(page):
             self._asks.asked = True
             yield from self._ask_all(occurring(slots, len(self._groups)))

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from oop_engine.core.errors import SnapshotError
+from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
@@ -23,11 +25,14 @@ from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.partials import NO_WINDOW, States
 from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.stores.window_store import WindowStore
-from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
+from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
 from oop_engine.operators.values.columns import Integers, new_rows, rows_of, spread
 from oop_engine.operators.windows import Extents
 
 __all__ = ["LandmarkStore"]
+
+_BEFORE = -NO_WINDOW
+"""The window at which a group's state up to its lowest open window is kept; no time is so early."""
 
 
 class LandmarkStore(WindowStore):
@@ -45,6 +50,11 @@ class LandmarkStore(WindowStore):
             self._latest = max(self._latest, int(first[inside].max()))
         super().add_to_table(page, times, slots, first, np.where(inside, first, first - 1))
 
+    def add_late(self, page: Page, times: Integers, slots: Integers, bounds: Integers) -> None:
+        if not (open_ := bounds < FOREVER).all():  # a window of a group that has ended can change no more
+            page, times, slots, bounds = page.filter(open_), times[open_], slots[open_], bounds[open_]
+        super().add_late(page, times, slots, bounds)
+
     def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
         of = np.flatnonzero(self.spans[:, 0] != NO_WINDOW) if slots is None else slots
         found = self._close_landmark(of, np.broadcast_to(self.extents.closed_by(bounds), of.shape))
@@ -61,7 +71,7 @@ class LandmarkStore(WindowStore):
         stop = np.maximum(low, stop)
         if not (stop > low).any():
             return []
-        of, wid, states = self._accumulated(slots, np.where(stop > low, stop, NEVER))
+        of, wid, states = self._accumulated(slots, low, stop)
         self.reopen(slots, stop)
         groups, wids = spread(low, stop - low)
         padded = states.resized(np.arange(wid.size), wid.size + 1)
@@ -71,19 +81,30 @@ class LandmarkStore(WindowStore):
         starts, ends = self.extents.extent(wids)
         return [WindowStates(slots[groups], ends, found, self.number, starts)]
 
-    def _accumulated(self, slots: Integers, stop: Integers) -> tuple[Integers, Integers, States]:
-        """Return the states of groups up to each of their windows with a tuple; only the last of each stays."""
+    def _accumulated(
+        self, slots: Integers, low: Integers, stop: Integers
+    ) -> tuple[Integers, Integers, States]:
+        """Return the states of groups up to each of their windows with a tuple; only the last of each stays.
+
+        It is kept at the window ``_BEFORE``.  O(windows that close).
+        """
         partials, states = self.partials, States(self.parts)
-        rows = partials.find(slots, np.full(slots.size, NEVER), stop, len(self.spans))
+        closing = np.flatnonzero(stop > low)
+        slots, low, stop = slots[closing], low[closing], stop[closing]
+        before = np.full(slots.size, _BEFORE)
+        low, stop = np.concatenate([before, low]), np.concatenate([before + 1, stop])
+        rows = partials.find(np.concatenate([slots, slots]), low, stop, 0)
         of, wid = partials.owner(rows)
         order = np.lexsort((wid, of))
         rows, of, wid = rows[order], of[order], wid[order]
         states.columns = partials.states.take(rows)
         if rows.size:
             self._accumulate(states, of, wid)
-            last = np.append(new_rows(of)[1:], True)
-            partials.states.put(rows[last], rows_of(states.columns, last))
-            partials.remove(rows[~last])
+            begins = new_rows(of)
+            last = np.append(begins[1:], True)
+            partials.rekey(rows[begins], _BEFORE)
+            partials.states.put(rows[begins], rows_of(states.columns, last))
+            partials.remove(rows[~begins])
         return of, wid, states
 
     def _accumulate(self, held: States, of: Integers, wid: Integers) -> None:
@@ -109,8 +130,20 @@ class LandmarkStore(WindowStore):
         return self.partials.lowest, max(behind, self._latest + 1)
 
     def save(self) -> dict[str, Any]:
-        return {**super().save(), "latest": self._latest}
+        saved = super().save()
+        slots, wids = saved["partials"]["owner"]
+        before = self.spans[slots, 0] - 1  # a small number takes few bytes
+        saved["partials"]["owner"] = [slots, narrow(np.where(wids == _BEFORE, before, wids))]
+        return {**saved, "latest": self._latest}
 
     def load(self, saved: Saved, groups: int) -> Store:
         self._latest = saved.integer("latest")
-        return super().load(saved, groups)
+        super().load(saved, groups)
+        rows = self.partials.used
+        of, wid = self.partials.owner(rows)
+        before = np.flatnonzero(wid < self.spans[of, 0])
+        if occurring(of[before], len(self.spans)).size != before.size:
+            msg = "a group must have one state at most before its lowest open window; got more"
+            raise SnapshotError(msg)
+        self.partials.rekey(rows[before], _BEFORE)
+        return self

@@ -25,9 +25,10 @@ from oop_engine.operators.kernels.places import pane_rows
 from oop_engine.operators.keys.row_codes import row_codes
 from oop_engine.operators.slicing.compiled import fixed
 from oop_engine.operators.slicing.output import Stamp
+from oop_engine.operators.slicing.panes.pane_runs import PaneRuns
 from oop_engine.operators.slicing.partials import NO_WINDOW
 from oop_engine.operators.slicing.store import Reach, Store
-from oop_engine.operators.slicing.stores.runs import EQUAL, HeldRuns, Runs
+from oop_engine.operators.slicing.stores.runs import Runs
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import (
     WindowStates,
@@ -57,12 +58,11 @@ class PaneStore(WindowStore):
     ) -> None:  # fmt: skip
         super().__init__(number, extents, parts, stamp, panes=False, every=every)
         self.by_spans, self._given = True, given
-        self._rows = HeldRuns(
-            parts, EQUAL, lambda first, _: (int(extents.starts(first)), int(extents.ends(first)))
-        )
+        self._rows = PaneRuns(parts, lambda first, _: (int(extents.starts(first)), int(extents.ends(first))))
 
     def state(self) -> State:
-        return State(0, len(self._rows), self.alive, self._rows.nbytes + self.spans.nbytes)
+        held = self._rows.nbytes + self._rows.index_bytes + self.spans.nbytes
+        return State(0, len(self._rows), self.alive, held)
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         if groups > len(self.spans):
@@ -148,14 +148,14 @@ class PaneStore(WindowStore):
 
     def _within(self, slots: Integers, low: Integers, stop: Integers) -> Runs:
         """Return the rows in windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]``, cut to these."""
+        if self.few(slots):
+            runs, _ = self._rows.of(slots)
+            order = np.argsort(slots)
+            row = order[np.searchsorted(slots, runs.slots, sorter=order)]
+            return _cut(runs, low[row], stop[row])
         groups = len(self.spans)
         lowest, cuts = by_slot(slots, low, groups, NO_WINDOW), by_slot(slots, stop, groups, NEVER)
-        found = []
-        for runs in self._rows.levels():
-            first = np.maximum(runs.first, lowest[runs.slots])
-            behind = np.minimum(runs.last + 1, cuts[runs.slots])
-            some = np.flatnonzero(first < behind)
-            found.append(runs.take(some)._replace(first=first[some], last=behind[some] - 1))
+        found = [_cut(runs, lowest[runs.slots], cuts[runs.slots]) for runs in self._rows.levels()]
         return found[0].joined(*found[1:])
 
     def _windows(self, closing: Runs) -> WindowStates:
@@ -167,6 +167,11 @@ class PaneStore(WindowStore):
 
     def reopen(self, slots: Integers, low: Integers) -> None:
         super().reopen(slots, low)
+        if self.few(slots):
+            runs, rows = self._rows.of(slots)
+            over = runs.last < self.spans[runs.slots, 0]
+            self._rows.drop(runs.take(over), rows[over])
+            return
         kept = [runs.last >= self.spans[runs.slots, 0] for runs in self._rows.levels()]
         pairs = zip(self._rows.levels(), kept, strict=True)
         self._rows.put(*(runs if alive.all() else runs.take(alive) for runs, alive in pairs))
@@ -190,3 +195,10 @@ class PaneStore(WindowStore):
         if not near or (panes.rows and not (widths.min() >= 0 and widths.max() <= most)):
             msg = f"a pane must be in at most {most} windows, {_FAR} at most; got {widths.min()} to {widths.max()}"
             raise SnapshotError(msg)
+
+
+def _cut(runs: Runs, low: Integers, stop: Integers) -> Runs:
+    """Return rows as far as they are in windows ``low[i]`` to ``stop[i]`` (exclusive)."""
+    first, behind = np.maximum(runs.first, low), np.minimum(runs.last + 1, stop)
+    some = np.flatnonzero(first < behind)
+    return runs.take(some)._replace(first=first[some], last=behind[some] - 1)

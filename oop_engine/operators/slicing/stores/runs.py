@@ -156,9 +156,13 @@ class HeldRuns:
         """Put the rows of small pages behind each other, for the objects of a page take as much as many rows."""
         fresh = self._fresh
         while len(fresh) > 1 and fresh[-2].rows <= 2 * fresh[-1].rows < 2 * _SMALL:
-            after, before = fresh.pop(), fresh.pop()
-            fresh.append(before.joined(after))
-            self.nbytes += fresh[-1].nbytes - before.nbytes - after.nbytes
+            self._join_last()
+
+    def _join_last(self) -> None:
+        """Put the rows of the last two pages behind each other."""
+        after, before = self._fresh.pop(), self._fresh.pop()
+        self._fresh.append(before.joined(after))
+        self.nbytes += self._fresh[-1].nbytes - before.nbytes - after.nbytes
 
     def merged(self) -> Runs:
         """Return all rows, those that belong together as one."""

@@ -253,6 +253,8 @@ class SliceRing(WindowStore):
         groups, needed = self.ring.groups, self.slicing.needed(cuts)
         if groups == len(self.spans) == 1:
             self.ring.forget(needed)
+        elif self.few(slots):
+            self.ring.forget_some(slots, self.spans[slots, 0], needed)
         elif self.ring.used:
             inside = slots < groups
             self.ring.forget(by_slot(slots[inside], needed[inside], groups, NEVER))

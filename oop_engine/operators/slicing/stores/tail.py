@@ -18,6 +18,7 @@ from oop_engine.core.page import Page, concat
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.sizes import value_bytes
+from oop_engine.operators.kernels.row_lists import stretches
 from oop_engine.operators.values.columns import Integers, spread
 from oop_engine.operators.windows import Extents
 from oop_engine.system.knobs import knob
@@ -117,8 +118,7 @@ class Tail:
             self._over = np.zeros(known, np.bool_)
         begin, end = np.zeros((2, groups.size), np.int64)
         if known:
-            ends = np.stack([groups, groups + 1]).astype(np.int32)
-            begin, end = np.searchsorted(self._slots[0], ends, sorter=self._order)
+            stretches(self._slots[0], self._order, groups, begin, end)
         old = self._order[spread(begin, end - begin)[1]].astype(np.int64)
         old = old[~self._over[old]]
         page, slots = self._joined(1 if known else 0)
