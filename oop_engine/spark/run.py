@@ -26,10 +26,11 @@ from oop_engine.spark.plan.at_rest import at_rest
 from oop_engine.spark.plan.balance import Balance
 from oop_engine.spark.plan.fusion import Score
 from oop_engine.spark.plan.pieces import SHARDS, Cut
+from oop_engine.spark.plan.sampled import worth_halves
 from oop_engine.spark.plan.two_level import pieces_of
 from oop_engine.spark.query import SparkQuery
 from oop_engine.spark.session.session import session
-from oop_engine.spark.session.settings import check_packages
+from oop_engine.spark.session.settings import check_batches, check_packages
 from oop_engine.spark.session.waiting import terminable
 from oop_engine.spark.session.workers import check_workers
 from oop_engine.spark.state.checkpoint import CHANGES, Checkpoint
@@ -90,7 +91,8 @@ def run_on_spark(
     score, rates
         How operators are fused (see ``fusion``).
     split
-        Split aggregates that one task would have to work on alone (see ``two_level``).
+        Split aggregates that one task would have to work on alone (see ``two_level``), and those of few groups, so that
+        partial aggregates are shuffled, not tuples (see ``sampled``).
     balance
         Work on aggregates by a key in shards, one a partition, and move key groups from one to another as
         soon as they are not loaded alike (see ``balance``).  For keys that are far from equally frequent: the
@@ -136,10 +138,12 @@ def run_on_spark(
         )  # fmt: skip
         asked.check()
         sources = asked.sources()
+        halves = asked.halves(sources)
         if spark is not None:
             check_workers(spark)
         spark = spark or stack.enter_context(session(master, settings, quick=quick))
-        query = asked.query(spark, sources, on_batch)
+        check_batches(spark)
+        query = asked.query(spark, sources, halves, on_batch)
         start_s = time.perf_counter() - began
         query.all_at_once() if batch else query.in_batches(follow=follow)
         return asked.outcome(query, start_s, time.perf_counter() - began - start_s)
@@ -188,7 +192,11 @@ class _Asked:
         check_travels(plan)
         check_frames(self.frames, schemas_of(plan), batch=self.batch)
         plan = pieces_of(
-            self.graph, unordered=self.frames, split=self.split, balance=bool(self.balance)
+            self.graph,
+            unordered=self.frames,
+            split=self.split,
+            balance=bool(self.balance),
+            halves=self.kept.halves() or (),
         ).plan  # refuses graphs that cannot run
         self.kept.check(plan, batch=self.batch, state=self.state)
         sinks = {node.name: plan.schema(node.inputs[0]) for node in plan.of_kind("sink")}
@@ -201,10 +209,17 @@ class _Asked:
         others = {name: feed for name, feed in self.feeds.items() if name not in self.frames}
         return segments_of(self.graph.plan(), others, self.kept.folder, self.segment_rows, self.refusals)
 
+    def halves(self, sources: Mapping[str, Segments]) -> list[str]:
+        """Return the aggregates with ``by`` that are split: those of the first start, if there was one."""
+        if (known := self.kept.halves()) is not None:
+            return known
+        return worth_halves(self.graph, sources, self.frames) if self.split and not self.balance else []
+
     def query(
         self,
         spark: SparkSession,
         sources: Mapping[str, Segments],
+        halves: list[str],
         on_batch: Callable[[BatchDone], None] | None,
     ) -> SparkQuery:
         """Return the query, of the size in the checkpoint, or of the session."""
@@ -212,9 +227,10 @@ class _Asked:
         partitions, groups = self.kept.sizes(shuffled, self.groups)
         pieces = pieces_of(
             self.graph, groups, self.score, self.rates, self.frames,
-            split=self.split, balance=bool(self.balance), shards=partitions,
+            split=self.split, balance=bool(self.balance), shards=partitions, halves=halves,
         )  # fmt: skip
-        read = self.kept.keep(pieces, sources, (partitions, groups), batch=self.batch, state=self.state)
+        sizes = (partitions, groups)
+        read = self.kept.keep(pieces, sources, sizes, batch=self.batch, state=self.state, halves=halves)
         how = self.balance if isinstance(self.balance, Balance) else Balance()
         job = self._job(pieces, read, partitions)
         return SparkQuery(spark, job, self.frames, self.sink, self.kept, on_batch, how)

@@ -5,7 +5,8 @@ A window aggregate without ``by`` has to see every tuple, so one task would get 
 in all subtasks before it; only its partial aggregates are brought together.
 
 An aggregate with ``by`` is divided by that, which is good as long as no key group has much more than
-others.  To be balanced it is split too; the first half then runs in shards (``shards``).
+others.  To be balanced it is split too; the first half then runs in shards (``shards``).  And where a page has far
+fewer groups than tuples (``sampled``) its first half goes to the source chain: less is shuffled.
 
 Source: compute and consolidate: Madsen, Zhou, Su, Enorm, DEBS 2016, sections 4 and 5.1 (split).
 """
@@ -23,7 +24,7 @@ from oop_engine.spark.plan.cut import cut
 from oop_engine.spark.plan.fusion import Score
 from oop_engine.spark.plan.pieces import Cut
 
-__all__ = ["Columns", "pieces_of", "scaled"]
+__all__ = ["Columns", "pieces_of", "scaled", "splittable"]
 
 Columns = dict[str, tuple[str, ...]]
 """By which columns the tuples of a node find their shard."""
@@ -39,9 +40,10 @@ def pieces_of(
     split: bool = True,
     balance: bool = False,
     shards: int = 1,
+    halves: Collection[str] = (),
 ) -> Cut:
-    """Return ``graph`` as it is split and cut up to run."""
-    twin, in_shards = scaled(graph, unordered, split=split, balance=balance)
+    """Return ``graph`` as it is split and cut up to run; see ``scaled``."""
+    twin, in_shards = scaled(graph, unordered, split=split, balance=balance, halves=halves)
     return cut(
         twin,
         groups=groups,
@@ -54,22 +56,28 @@ def pieces_of(
 
 
 def scaled(
-    graph: Graph, unordered: Collection[str] = (), *, split: bool = True, balance: bool = False
+    graph: Graph,
+    unordered: Collection[str] = (),
+    *,
+    split: bool = True,
+    balance: bool = False,
+    halves: Collection[str] = (),
 ) -> tuple[Graph, Columns]:
     """Return ``graph`` so that it scales, and the nodes that are to run in shards.
 
     ``split``: split aggregates that would stay whole behind a shuffle.  ``balance``: split those with
-    ``by`` whose tuples all come from source chains, and have their first halves run in shards.  ``unordered``:
-    sources without a source chain (see ``stages.cut``).
+    ``by`` whose tuples all come from source chains, and have their first halves run in shards.
+    ``halves``: those with ``by`` that are split in any case.  ``unordered``: sources without a source chain
+    (see ``stages.cut``).
     A graph that needs order is returned as it is, and so is one where there is nothing to do.
     """
     plan = graph.plan()
     if any(plan.operator(node.name).needs_order for node in plan.of_kind("operator")):
         return graph, {}
     whole = list(_staying_whole(graph, unordered)) if split else []
-    in_shards = dict(_to_balance(graph, unordered)) if balance else {}
-    columns = {half: by for halves in in_shards.values() for half, by in halves.items()}
-    wanted = [*whole, *in_shards]
+    in_shards = dict(_beside_sources(graph, unordered)) if balance else {}
+    columns = {half: by for of in in_shards.values() for half, by in of.items()}
+    wanted = list(dict.fromkeys([*whole, *in_shards, *halves]))
     return (_split(graph, wanted) if wanted else graph), columns
 
 
@@ -83,7 +91,14 @@ def _staying_whole(graph: Graph, unordered: Collection[str]) -> Iterator[str]:
                 yield name
 
 
-def _to_balance(graph: Graph, unordered: Collection[str]) -> Iterator[tuple[str, Columns]]:
+def splittable(graph: Graph, unordered: Collection[str] = ()) -> Iterator[str]:
+    """Yield the aggregates with ``by`` whose first halves can be in source chains; none of a graph in order."""
+    plan = graph.plan()
+    if not any(plan.operator(node.name).needs_order for node in plan.of_kind("operator")):
+        yield from (name for name, _ in _beside_sources(graph, unordered))
+
+
+def _beside_sources(graph: Graph, unordered: Collection[str]) -> Iterator[tuple[str, Columns]]:
     """Yield each aggregate with ``by`` whose first halves can be next to source chains, and the columns of those."""
     for node in graph.plan().of_kind("operator"):
         halves = _first_halves(graph, node.name)

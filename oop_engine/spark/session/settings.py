@@ -12,7 +12,7 @@ from oop_engine.core.errors import SetupError, not_installed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check", "check_packages", "is_local", "settings_for", "shown"]
+__all__ = ["check", "check_batches", "check_packages", "is_local", "settings_for", "shown"]
 
 OLDEST = (4, 3)
 _SECRET = re.compile(r"secret|passw|token|credential|(access|private|account|api)[._-]?key", re.IGNORECASE)
@@ -125,6 +125,14 @@ def check(session: SparkSession) -> None:
             msg = f"this Spark session must have {name}={value}: set it when the session is made"
             raise SetupError(msg)
         session.conf.set(name, value)
+
+
+def check_batches(session: SparkSession) -> None:
+    """Raise ``SetupError`` if ``session`` does not limit batches of Arrow, which sources in Python need."""
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    if (value := str(session.conf.get(name))).lstrip("-").isdigit() and int(value) <= 0:
+        msg = f"this Spark session has {name}={value}, with which Spark reads no source in Python: set it to 10000"
+        raise SetupError(msg)
 
 
 def _numbers(version: str) -> tuple[int, ...]:

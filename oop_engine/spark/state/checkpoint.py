@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -126,6 +126,11 @@ class Checkpoint:
             raise self._error(msg)
         return partitions, then
 
+    def halves(self) -> list[str] | None:
+        """Return the aggregates with ``by`` that were split at the first start; None: there was none."""
+        known = self._known()
+        return None if known is None else list(known.get("halves", []))
+
     def keep(
         self,
         cut: Cut,
@@ -134,6 +139,7 @@ class Checkpoint:
         *,
         batch: bool = False,
         state: str = "files",
+        halves: Sequence[str] = (),
     ) -> dict[str, Segments]:
         """Write down how the query runs, or make sure that it runs as it did; clear away the remains of a kill.
 
@@ -147,6 +153,7 @@ class Checkpoint:
             "batch": batch,
             "state": state,
             "hash": _HASH,
+            "halves": list(halves),
         }
         if (known := self._known()) is not None:
             self._compare(known, now)

@@ -7,6 +7,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,7 +19,15 @@ from oop_engine.spark.session import gateway
 from oop_engine.spark.session import session as module
 from oop_engine.spark.session.java import java_home
 from oop_engine.spark.session.session import active_session, session
-from oop_engine.spark.session.settings import NEEDED, QUICK_JVM, check, check_packages, settings_for, shown
+from oop_engine.spark.session.settings import (
+    NEEDED,
+    QUICK_JVM,
+    check,
+    check_batches,
+    check_packages,
+    settings_for,
+    shown,
+)
 from tests.children import MOST_S
 
 ROOT = Path(__file__).parents[3]
@@ -95,6 +104,15 @@ def test_a_setting_that_cannot_be_changed_any_more_is_told() -> None:
     conf = SimpleNamespace(get=lambda name: HDFS, isModifiable=lambda name: False)
     with pytest.raises(SetupError, match=f"{STORE}={ROCKSDB}: set it when the session is made"):
         check(SimpleNamespace(version="4.3.0", conf=conf))
+
+
+def test_a_session_without_a_limit_of_batches_is_one_line() -> None:
+    for value, words in (("0", "=0, with which"), ("-1", "=-1, with which"), ("1", None)):
+        session = SimpleNamespace(conf=SimpleNamespace(get=lambda name, value=value: value))
+        with (
+            nullcontext() if words is None else pytest.raises(SetupError, match=f"PerBatch{words}.*to 10000")
+        ):
+            check_batches(session)
 
 
 def test_packages_that_are_missing_are_told_with_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
