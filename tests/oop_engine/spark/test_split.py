@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -131,7 +131,10 @@ def test_not_balanced_is_what_comes_from_behind_a_shuffle() -> None:
 def rows_of_keys(keys: int, count: int = 8192) -> list[Page]:
     """Return two pages of rows at five times a second, some late, with so many keys."""
     times = np.arange(count) // 200
-    columns = {"ts": times - np.arange(count) * 7 % 8, "k": [f"key {n % keys}" for n in range(count)]}
+    columns: dict[str, Any] = {
+        "ts": times - np.arange(count) * 7 % 8,
+        "k": [f"key {n % keys}" for n in range(count)],
+    }
     half = count // 2
     return [
         Page.of(SCHEMA, {n: c[at : at + half] for n, c in columns.items()}, times[at : at + half])
