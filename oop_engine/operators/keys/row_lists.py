@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from oop_engine.operators.kernels import row_lists as kernels
+from oop_engine.operators.kernels import runs as kernels
 from oop_engine.operators.values.columns import Integers, filled_up
 
 __all__ = ["RowLists"]

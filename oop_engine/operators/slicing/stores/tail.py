@@ -18,7 +18,7 @@ from oop_engine.core.page import Page, concat
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.sizes import value_bytes
-from oop_engine.operators.kernels.row_lists import stretches
+from oop_engine.operators.kernels.runs import stretches
 from oop_engine.operators.values.columns import Integers, spread
 from oop_engine.operators.windows import Extents
 from oop_engine.system.knobs import knob
