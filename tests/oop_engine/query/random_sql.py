@@ -77,6 +77,8 @@ class _Texts:
             f"{self._table}day {sign} DATE '2026-01-01'", f"CAST({self._table}ts AS DATE) = {self._table}day",
             f"{self.column('kind')} IS DISTINCT FROM 1", f"{self.column('bytes')} {sign} {self.column('kind')}",
             f"{self._table}ts {sign} TIMESTAMP '2026-01-01 00:02:30'", f"{self.column('host')} LIKE '%a%'",
+            f"{self.column('host')} NOT LIKE '{of.choice(['a', '%b', '_', '#%'])}' ESCAPE '#'",
+            f"{self.column('kind')} NOT IN (1, {of.choice(['3', 'NULL'])})",
         ])  # fmt: skip
 
     def aggregate(self) -> str:
@@ -255,7 +257,7 @@ def _nested(of: random.Random) -> Query:
         ["count(*)", "max(b.bytes)", "sum(b.price)", "count(b.x) + 1", "coalesce(min(b.id), -1)"]
     )
     one = f"(SELECT {value} {inner})"
-    column = of.choice(["kind", "bytes"])
+    column, some = of.choice(["kind", "bytes"]), f"FROM other{_where(of, _Texts(of))}"
     is_in = f"a.{column} {of.choice(['', 'NOT '])}IN (SELECT b.{column} {inner})"
     exists = f"{of.choice(['', 'NOT '])}EXISTS (SELECT 1 {inner})"
     return _same(of.choice([
@@ -265,6 +267,7 @@ def _nested(of: random.Random) -> Query:
         f"SELECT a.id FROM log a WHERE {exists} OR {_Texts(of, 'a.').predicate(0)}",
         f"SELECT a.id, EXISTS (SELECT 1 {inner}) AS e FROM log a",
         f"SELECT a.host, count(*) AS n FROM log a WHERE {is_in} GROUP BY a.host",
+        f"SELECT id, {column} {of.choice(['', 'NOT '])}IN (SELECT {column} {some}) AS v FROM log",
     ]))  # fmt: skip
 
 

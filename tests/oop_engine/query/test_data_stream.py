@@ -289,3 +289,8 @@ def test_the_profile_of_a_source() -> None:
         ADS.join(CLICKS, "ad", "5 s").profile()
     with pytest.raises(GraphError, match="profile: by"):
         LOG.profile(ROWS, by="hots")
+
+
+def test_a_table_without_rows_is_scanned() -> None:
+    empty = pa.table({"ts": pa.array([], pa.int64()), "host": pa.array([], pa.string())})
+    assert scan(empty).event_time("ts", "5 s", unit="s").run().table.num_rows == 0
