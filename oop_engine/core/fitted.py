@@ -8,6 +8,7 @@ Runners pass every message through here, and keys become values of their columns
 from __future__ import annotations
 
 from dataclasses import replace
+from reprlib import repr as _short
 from typing import TypeVar
 
 import numpy as np
@@ -16,13 +17,13 @@ from numpy.typing import NDArray
 
 from oop_engine.core.errors import ContractError
 from oop_engine.core.groups.group_index import comparable
-from oop_engine.core.punctuation import FOREVER, GroupWise, Joint, Watermark
+from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Watermark
 from oop_engine.core.schema import Schema
 from oop_engine.core.values.arrays import converted
 from oop_engine.core.values.column import misfit
 from oop_engine.core.values.kinds import converts
 
-__all__ = ["fitted", "is_below", "once_each"]
+__all__ = ["check_bound", "fitted", "is_below", "once_each"]
 
 AnyMessage = TypeVar("AnyMessage")
 
@@ -38,11 +39,23 @@ def fitted(message: AnyMessage, schema: Schema, place: str) -> AnyMessage | Grou
         case GroupWise():
             return message if _fits(message.groups.schema, schema.fields) else _cast(message, schema, place)
         case Joint():
-            for name in message.attributes:
+            for name, below in message.bounds:
                 _check_ordered(name, schema, place)
+                check_bound(place, below)
         case Watermark(GroupWise() as of):
             return replace(message, of=fitted(of, schema, place))
+        case Watermark(Linear(below)):
+            check_bound(place, below)
     return message
+
+
+def check_bound(place: str, below: object) -> None:
+    """Raise ``ContractError`` in the name of ``place`` unless a bound is an integer of 64 bits."""
+    whole = isinstance(below, int | np.integer) and not isinstance(below, bool | np.timedelta64)
+    if not (whole and NEVER <= below <= FOREVER):  # type: ignore[operator]
+        got, way_out = " ".join(_short(below).split()), "schema.instant(value, 'bound') makes one of a moment"
+        msg = f"{place}: the bound of a punctuation must be an integer of 64 bits; got {got}: {way_out}"
+        raise ContractError(msg)
 
 
 def once_each(punctuation: GroupWise) -> GroupWise:

@@ -67,6 +67,11 @@ class GroupWise:
     arrival: int | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.groups, pa.RecordBatch) or not isinstance(self.below, np.ndarray):
+            got = f"{type(self.groups).__name__}, {type(self.below).__name__}"
+            way_out = 'GroupWise.of({"k": ["a", "b"]}, [60, 120]) takes lists'
+            msg = f"group-wise punctuation: groups must be a record batch, bounds an array; got {got}: {way_out}"
+            raise ContractError(msg)
         plain = list(map(unsigned_zeros, self.groups.columns))
         if any(one is not other for one, other in zip(plain, self.groups.columns, strict=True)):
             object.__setattr__(self, "groups", pa.RecordBatch.from_arrays(plain, schema=self.groups.schema))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
 from reprlib import repr as _shortened
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
 
 from oop_engine.core.change import Change
 from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import ContractError, UsageError
-from oop_engine.core.fitted import fitted
+from oop_engine.core.fitted import check_bound, fitted
 from oop_engine.core.graphs.contract import EdgeContract
 from oop_engine.core.graphs.graph import Plan, Stream
 from oop_engine.core.graphs.leading import leading_to_changing
@@ -25,6 +27,7 @@ from oop_engine.runners.changes import Changes
 from oop_engine.system.knobs import knob
 
 __all__ = [
+    "DONE",
     "EMITTED",
     "Foresight",
     "Result",
@@ -85,6 +88,7 @@ class Route:
         self.stream, self.node, self.port = stream, node, port
         self.reached = changes.reached(stream, node)
         self._name, self._schema = _edge_name(stream, node), plan.schema(stream)
+        self._place = f"graph {plan.name!r}, {plan.node(stream.node).kind} {stream.node!r}"
         self._seen = self._schema  # of the last page: mostly that of the next one
         self.count = statistics.edges[self._name]
         self.contract = EdgeContract(self._name) if check else None
@@ -98,10 +102,13 @@ class Route:
     def noted(self, message: Message) -> Message:
         """Return a message in the types of the edge; count it, and check it against the bounds."""
         if isinstance(message, Page) and message.schema is not self._seen:
-            self._schema.check_page(message.schema, f"operator {self.stream.node!r}")
+            self._schema.check_page(message.schema, self._place)
             self._seen = message.schema
+        elif message.__class__ is Linear:
+            if message.below.__class__ is not int:
+                check_bound(self._place, message.below)
         elif message.__class__ in _NAMING_COLUMNS:
-            message = fitted(message, self._schema, self._name)
+            message = fitted(message, self._schema, self._place)
         self.count.count(message)
         if self.contract is not None:
             self.contract.check(message)
@@ -113,47 +120,81 @@ class Route:
 
 
 def handle(operator: Operator, port: int, message: Message | Signal, now: int) -> Iterator[Emission]:
-    """Return the emissions of ``operator`` for a message."""
+    """Return the emissions of ``operator`` for a message; runners ask for the next one, or ``DONE``."""
     if message.__class__ is Linear:
-        return iter(operator.on_punctuation(port, message))
-    if isinstance(message, Page):
-        return iter(operator.on_page(port, message))
-    if isinstance(message, Change):
-        return iter(operator.on_change(port, message))
-    if not isinstance(message, Signal):
-        return iter(operator.on_punctuation(port, message))
-    return iter(operator.on_end(port) if message is Signal.END else operator.on_clock(now))
+        made = operator.on_punctuation(port, message)
+    elif isinstance(message, Page):
+        made = operator.on_page(port, message)
+    elif isinstance(message, Change):
+        made = operator.on_change(port, message)
+    elif not isinstance(message, Signal):
+        made = operator.on_punctuation(port, message)
+    else:
+        made = operator.on_end(port) if message is Signal.END else operator.on_clock(now)
+    try:
+        return iter(made)
+    except TypeError:
+        raise _no_iterable(message, made) from None
 
 
+def _no_iterable(message: Message | Signal, made: object) -> ContractError:
+    """Return the error for what a method returned that is neither a generator nor another iterable."""
+    wanted = "a generator, or another iterable, of (output port, Page or punctuation)"
+    way_out = "yield each of them, and `yield from ()` where there is none"
+    if isinstance(made, Coroutine):
+        made.close()  # nobody waits for it
+    if isinstance(made, Coroutine | AsyncIterator):
+        way_out = (
+            "def, not async def: an operator does no I/O; a source, a sink or the receiver of results may"
+        )
+    got = f"{_short(made)} ({type(made).__name__})"
+    return ContractError(f"{_method(message)} must return {wanted}; got {got}: {way_out}")
+
+
+def _method(message: Message | Signal) -> str:
+    """Return the name of the method that is given a message."""
+    match message:
+        case Page():
+            return "on_page"
+        case Change():
+            return "on_change"
+        case Signal():
+            return "on_end" if message is Signal.END else "on_clock"
+    return "on_punctuation"
+
+
+DONE: Any = object()
+"""What ``next`` gives behind the last emission; None is a mistake of the operator."""
 EMITTED: set[type] = {Page, Linear, GroupWise, Joint, Watermark, Change}
 """Classes of messages that an operator may emit; subclasses are added once they were seen."""
 
 
-def check_emission(operator: Operator, found: object) -> None:
-    """Raise ``ContractError`` unless ``found`` is an output port of an operator, and a message for it.
+def check_emission(operator: Operator, found: object, message: Message | Signal) -> None:
+    """Raise ``ContractError`` unless ``found``, yielded for ``message``, is an output port and a message for it.
 
     A runner asks only where ``found`` is not as nearly all emissions are, so that it costs nothing.
     """
-    form = "yield (output port, Page or punctuation)"
+    form, method = "yield (output port, Page or punctuation)", _method(message)
     if not isinstance(found, tuple) or len(found) != 2:
-        msg = f"an operator yields a port and a message; got {_short(found)} ({type(found).__name__}): {form}"
+        got = f"{_short(found)} ({type(found).__name__})"
+        msg = f"{method} must yield a port and a message; got {got}: {form}"
         raise ContractError(msg)
-    port, message = found
+    port, sent = found
     many = len(operator.outputs)
-    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port < many:
+    if isinstance(port, bool) or not isinstance(port, int | np.integer) or not 0 <= port < many:
         there = f"{', '.join(operator.outputs)}, {'0 alone' if many == 1 else f'0 to {many - 1}'}"
-        msg = f"an output port is the number of one of {there}; got {_short(port)}: {form}"
+        msg = f"{method}: an output port is the number of one of {there}; got {_short(port)}: {form}"
         raise ContractError(msg)
-    if not isinstance(message, Page | Linear | GroupWise | Joint | Watermark | Change):
-        kind = type(message).__name__
+    if not isinstance(sent, Page | Linear | GroupWise | Joint | Watermark | Change):
+        got = f"{_short(sent)} ({type(sent).__name__})"
         way_out = "yield Page(self.schemas_out[port], batch)"
-        msg = f"a message is a Page or a punctuation; got {_short(message)} ({kind}): {way_out}"
+        msg = f"{method}: a message is a Page or a punctuation; got {got}: {way_out}"
         raise ContractError(msg)
-    EMITTED.add(type(message))
+    EMITTED.add(type(sent))
 
 
 class _Made(NamedTuple):
-    emission: Emission | Exception | None
+    emission: Any
     moment: int | None
     state: State
 
@@ -168,6 +209,7 @@ class Foresight:
 
     def __init__(self, operator: Operator, emissions: Iterator[Emission], tell: Tell) -> None:
         self._operator, self._emissions, self._tell = operator, emissions, tell
+        self._ports = range(len(operator.outputs))
         self._made: deque[_Made] = deque()
         self.moment, self.state = operator.moment, operator.state()
 
@@ -178,7 +220,7 @@ class Foresight:
         if not self._made:
             self._make()
         emission, self.moment, self.state = self._made.popleft()
-        if emission is None:
+        if emission is DONE:
             raise StopIteration
         if isinstance(emission, Exception):
             raise emission
@@ -190,8 +232,8 @@ class Foresight:
         rows, found = 0, self._next()
         while True:
             self._made.append(_Made(found, self._operator.moment, self._operator.state()))
-            if not isinstance(found, tuple):
-                break
+            if not isinstance(found, tuple) or len(found) != 2 or found[0] not in self._ports:
+                break  # the end, or a mistake, which is told in its turn
             port, message = found
             if isinstance(message, Page) and message.rows:
                 pages.setdefault(port, []).append(message)
@@ -202,10 +244,10 @@ class Foresight:
         for port, coming in pages.items():
             self._tell(port, coming)
 
-    def _next(self) -> Emission | Exception | None:
-        """Return the next emission, or the error that came instead, which is raised in its place; None: the end."""
+    def _next(self) -> Any:
+        """Return the next emission, or the error that came instead, which is raised in its place; ``DONE``: the end."""
         try:
-            return next(self._emissions, None)
+            return next(self._emissions, DONE)
         except Exception as error:
             return error
 

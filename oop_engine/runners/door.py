@@ -15,14 +15,12 @@ from collections.abc import Sequence
 from reprlib import repr as _short
 from typing import Any, NoReturn
 
-import numpy as np
-
 from oop_engine.core.errors import ContractError
-from oop_engine.core.fitted import fitted, once_each
+from oop_engine.core.fitted import check_bound, fitted, once_each
 from oop_engine.core.late.late_page import packed_rows
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation, Watermark
+from oop_engine.core.punctuation import GroupWise, Joint, Linear, Punctuation, Watermark
 from oop_engine.core.schema import Schema
 from oop_engine.runners.feeds.bad_rows import Refuse
 from oop_engine.runners.feeds.forms import RING
@@ -154,10 +152,10 @@ class RowLane:
 def _in_its_types(place: str, schema: Schema, punctuation: Punctuation) -> Punctuation:
     match punctuation:
         case Linear(below):
-            _check_bound(place, below)
+            check_bound(place, below)
         case Joint(bounds):
             for _, below in bounds:
-                _check_bound(place, below)
+                check_bound(place, below)
         case GroupWise():
             return once_each(fitted(punctuation, schema, place))
         case Watermark(of):
@@ -177,15 +175,6 @@ def _in_words(wanted: Schema, got: Schema) -> str:
 
 def _columns(schema: Schema) -> str:
     return ", ".join(schema.fields.to_string().splitlines())
-
-
-def _check_bound(place: str, below: object) -> None:
-    whole = isinstance(below, int | np.integer) and not isinstance(below, bool | np.timedelta64)
-    if not (whole and NEVER <= below <= FOREVER):  # type: ignore[operator]
-        way_out = "schema.instant(value, 'bound') makes one of a moment"
-        _refuse(
-            place, f"the bound of a punctuation must be an integer of 64 bits; got {_short(below)}: {way_out}"
-        )
 
 
 def _refuse(place: str, reason: str) -> NoReturn:

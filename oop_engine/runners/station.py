@@ -23,7 +23,7 @@ from oop_engine.core.sizes import row_bytes
 from oop_engine.runners.backlog import Backlog, Envelope, Leave
 from oop_engine.runners.changes import Changes
 from oop_engine.runners.clocks import Clocks
-from oop_engine.runners.dispatch import EMITTED, Result, Route, Signal, check_emission, handle
+from oop_engine.runners.dispatch import DONE, EMITTED, Result, Route, Signal, check_emission, handle
 from oop_engine.runners.faults import FAULTS, blame, cancelling, deliver, taken, wrapped
 from oop_engine.system.knobs import knob
 from oop_engine.system.stopwatch import wall
@@ -196,18 +196,19 @@ class Way:
             try:
                 if emissions is None:
                     emissions = handle(operator, port, message, now)
-                found = next(emissions, None)
-                if found is not None and (
+                found = next(emissions, DONE)
+                if found is not DONE and (
                     found.__class__ is not tuple
                     or len(found) != 2
                     or found[1].__class__ not in EMITTED
+                    or found[0].__class__ is not int
                     or not 0 <= found[0] < ports
                 ):
-                    check_emission(operator, found)
+                    check_emission(operator, found, message)
             except FAULTS as error:
                 blame(error, self._graph, station.name, operator, port, message)
             busy_s += wall() - began
-            if found is None:
+            if found is DONE:
                 break
             out, answer = found
             if at_edge:

@@ -20,6 +20,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.runners.changes import Changes
 from oop_engine.runners.dispatch import (
+    DONE,
     EMITTED,
     Foresight,
     Result,
@@ -194,17 +195,18 @@ class Worker:
                     self._emissions = handle(operator, self._port, self._message, now)
                     if one and self._tells:
                         self._emissions = self._ahead = Foresight(operator, self._emissions, self._tell)
-                found = next(self._emissions, None)
-                if found is not None and (
+                found = next(self._emissions, DONE)
+                if found is not DONE and (
                     found.__class__ is not tuple
                     or len(found) != 2
                     or found[1].__class__ not in EMITTED
+                    or found[0].__class__ is not int
                     or not 0 <= found[0] < ports
                 ):
-                    check_emission(operator, found)
+                    check_emission(operator, found, self._message)
             except FAULTS as error:
                 blame(error, agenda.plan.name, self.name, operator, self._port, self._message)
-            if found is None:
+            if found is DONE:
                 self._emissions = self._ahead = None
                 break
             sent = self._emit(*found, moment, now, released)

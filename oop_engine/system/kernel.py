@@ -15,17 +15,19 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache, partial, wraps
 from importlib import import_module
 from typing import Any
+
+import numpy as np
 
 from oop_engine.system.knobs import kernel_setting
 from oop_engine.system.stopwatch import COMPILED
 
-__all__ = ["COMPILES", "Kernel", "njit"]
+__all__ = ["COMPILES", "Kernel", "njit", "unless_in_python"]
 
 COMPILES = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
-"""Whether kernels are compiled; else they are plain Python, in which nothing can be read behind a pointer."""
+"""Whether kernels are compiled; else they are plain Python: slow, and with nothing behind a pointer."""
 _MAKING = threading.RLock()
 _places: list[tempfile.TemporaryDirectory[str]] = []  # removed when the process ends
 
@@ -46,9 +48,12 @@ class Kernel(partial[Any]):
         """Return Numba's dispatcher, made if there is none yet."""
         with _MAKING:
             if "_made" not in vars(self):
-                vars(self)["_made"] = made = _loading(numba().njit(**self._options)(self.py_func))
+                vars(self)["_made"] = made = self._compiled() if COMPILES else _in_python(self.py_func)
                 self.__setstate__((made, (), {}, vars(self)))
         return vars(self)["_made"]
+
+    def _compiled(self) -> Any:
+        return _loading(numba().njit(**self._options)(self.py_func))
 
     def _first(self, *args: Any) -> Any:
         return self.dispatcher()(*args)
@@ -67,6 +72,22 @@ def njit(**options: Any) -> Any:
     return lambda function: Kernel(function, options)
 
 
+def unless_in_python(function: Callable[..., Any]) -> Any:
+    """Declare that ``function`` does in Python what an intrinsic does where kernels are compiled."""
+    return lambda intrinsic: intrinsic if COMPILES else function
+
+
+def _in_python(function: Callable[..., Any]) -> Any:
+    """Return the kernel as Python: integers have 64 bits and wrap, and what is no number is none, without a warning."""
+
+    @wraps(function)
+    def kernel(*args: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return function(*(np.int64(each) if type(each) is int else each for each in args))
+
+    return kernel
+
+
 def _found(module: str, name: str) -> Any:
     return getattr(import_module(module), name)
 
@@ -78,9 +99,6 @@ def numba() -> Any:
     from numba.core import event
 
     event.register("numba:compile", _listener(event))
-    if not COMPILES:
-        words = "NUMBA_DISABLE_JIT is set: sums by group, minima and other kernels that read memory fail: unset it"
-        logging.getLogger("oop_engine").warning(words)
     if (
         setting := kernel_setting()
     ):  # a compiled kernel contains its knobs, and Numba's cache does not know them

@@ -13,7 +13,7 @@ from oop_engine.core.operator import Message, Operator
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER, Punctuation, Watermark
 from oop_engine.core.schema import Schema
-from oop_engine.runners.dispatch import handle
+from oop_engine.runners.dispatch import Signal, check_emission, handle
 from oop_engine.runners.door import admitted
 from oop_engine.runners.feeds.forms import Intake
 from oop_engine.runners.feeds.kinds import MESSAGES
@@ -46,21 +46,22 @@ class Driver:
         if not isinstance(message, (*MESSAGES, Change, str)):
             intake = Intake(self.operator.inputs[port], self.operator.schemas_in[port], "feed")
             return [each for made in intake.messages(message) for each in self.feed(port, made)]
-        match message:
-            case Page():
-                emissions = list(self.operator.on_page(port, message))
-            case str():
-                emissions = list(self.operator.on_end(port))
-            case Change():
-                emissions = list(self.operator.on_change(port, message))
-            case _:
-                taken = admitted(self.operator.inputs[port], self.operator.schemas_in[port], message)
-                emissions = list(handle(self.operator, port, taken, NEVER))
-        return self._note(emissions)
+        if isinstance(message, str):
+            return self._handled(port, Signal.END)
+        if not isinstance(message, Page | Change):
+            message = admitted(self.operator.inputs[port], self.operator.schemas_in[port], message)
+        return self._handled(port, message)
 
     def clock(self, now: int) -> list[tuple[int, Message]]:
         """Let the arrival clock show ``now``."""
-        return self._note(list(self.operator.on_clock(now)))
+        return self._handled(0, Signal.TICK, now)
+
+    def _handled(self, port: int, message: Message | Signal, now: int = NEVER) -> list[tuple[int, Message]]:
+        emissions = []
+        for found in handle(self.operator, port, message, now):
+            check_emission(self.operator, found, message)
+            emissions.append(found)
+        return self._note(emissions)
 
     def run(self, events: Iterable[tuple[int, Any]]) -> Driver:
         """Feed many messages, then end every port that was not ended."""

@@ -170,6 +170,13 @@ def test_windows_of_billions_take_memory_as_they_fill() -> None:
     ]
 
 
+def test_a_long_window_of_few_rows_reads_nothing_behind_its_ring() -> None:
+    driver = Driver(WindowAggregate(TupleBased(10_000_000, 1), {"hi": Max("x")}), NUMBERS)
+    driver.feed(0, numbers([5, 3, 4]))
+    driver.feed(0, numbers([6]))  # to read memory far behind the ring ended the process
+    assert [row["hi"] for row in driver.rows()] == [5, 5, 5, 6]
+
+
 def test_a_window_of_n_keeps_n_panes_a_column() -> None:
     driver = Driver(WindowAggregate(TupleBased(1024, 1), {"lo": Min("v")}), NUMBERS)
     driver.feed(0, numbers(list(range(5000))))

@@ -20,10 +20,11 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic, overload
 
+from oop_engine.operators.kernels import in_python
 from oop_engine.operators.kernels.monoids import Carried, Loops, Monoid, above, below
 from oop_engine.operators.kernels.panes import row_of
 from oop_engine.operators.kernels.slices import ALONE
-from oop_engine.system.kernel import njit, numba
+from oop_engine.system.kernel import njit, numba, unless_in_python
 from oop_engine.system.knobs import kernel_knob
 
 __all__ = ["loops_of", "slide"]
@@ -62,16 +63,7 @@ def _(a, b):
     return several if last else one
 
 
-def _both(monoid, a, b): ...
-
-
-def _more(monoid, held, given): ...
-
-
-def _wraps(monoid, b, both): ...
-
-
-def _less(monoid, a, b): ...
+_both, _more, _wraps, _less = in_python.both, in_python.more, in_python.wraps, in_python.less
 
 
 @overload(_both)
@@ -126,6 +118,7 @@ def _(monoid, b, both):
     return lambda monoid, b, both: wraps(monoid, b, both)
 
 
+@unless_in_python(in_python.at)
 @intrinsic
 def _at(typing, columns, row):
     """Return the state in a row: a tuple of what each array of the tuple ``columns`` has there."""
@@ -141,6 +134,7 @@ def _at(typing, columns, row):
     return types.Tuple(kinds)(columns, row), code
 
 
+@unless_in_python(in_python.put)
 @intrinsic
 def _put(typing, columns, row, state):
     """Write a state into a row of ``columns``."""
@@ -155,6 +149,7 @@ def _put(typing, columns, row, state):
     return types.void(columns, row, state), code
 
 
+@unless_in_python(in_python.cell)
 @intrinsic
 def _cell(typing, monoid, columns, row):
     """Return the state in a row that a tuple is to be added to; how often a ``Carried`` wrapped is not read, but 0."""
@@ -171,6 +166,7 @@ def _cell(typing, monoid, columns, row):
     return types.Tuple(kinds)(monoid, columns, row), code
 
 
+@unless_in_python(in_python.fill)
 @intrinsic
 def _fill(typing, monoid, columns, row, state):
     """Write such a state back with a tuple added; the second column of ``Carried`` gets a carry, if any, added."""
@@ -198,6 +194,7 @@ def _fill(typing, monoid, columns, row, state):
     return types.void(monoid, columns, row, state), code
 
 
+@unless_in_python(in_python.chosen)
 @intrinsic
 def _chosen(typing, other, a, b):
     """Return the state ``b`` if ``other``, else ``a``, without a branch."""
@@ -208,6 +205,7 @@ def _chosen(typing, other, a, b):
     return a(types.boolean, a, b) if a == b else None, code
 
 
+@unless_in_python(in_python.rows)
 @intrinsic
 def _rows(typing, ring, begin, cells, at):
     """Return what ``_row`` has for each column: a tuple of arrays (groups,)."""
@@ -230,6 +228,7 @@ def _rows(typing, ring, begin, cells, at):
     return types.Tuple(kinds)(ring, begin, cells, at), code
 
 
+@unless_in_python(in_python.cut)
 @intrinsic
 def _cut(typing, columns, row, begin, end):
     """Return of each column, C-contiguous and of two axes, a stretch of a row: a tuple of arrays."""
@@ -257,6 +256,7 @@ def _row(ring, begin, cells, at):
     return cells[at] if at >= 0 else ring[~at, begin : begin + cells.shape[1]]
 
 
+@unless_in_python(in_python.some)
 @intrinsic
 def _some(typing, columns, begin, end):
     """Return rows ``begin`` to ``end`` (exclusive) of ``columns``: a loop over them is turned into vectors."""
@@ -337,10 +337,11 @@ def slide(monoid, panes, at, length, held, stack, out):
     window is one cell of the front and the back.  A new pane takes the place of the front's cell that no window
     needs any more; when the round is over the column is made the front, from its end on.
 
-    ``held`` (1,): the back, updated; ``stack[length]`` is the state of no values.  Returns ``at`` after them.
+    ``held`` (1,): the back, updated; the last cell of ``stack``, which has room for ``length`` more only once so many
+    came, is the state of no values.  Returns ``at`` after them.
     Source: Theodorakis et al., Hammer Slide, ADMS 2018, 3.2 and figure 5 (it calls front what comes in).
     """
-    nothing, back = _at(stack, length), _at(held, 0)
+    nothing, back = _at(stack, len(stack[0]) - 1), _at(held, 0)
     begin, stop, one = np.uintp(0), np.uintp(len(out[0])), np.uintp(1)  # unsigned: no index is below 0
     here, length = np.uintp(at), np.uintp(length)
     while begin < stop:

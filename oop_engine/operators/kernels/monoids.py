@@ -240,11 +240,23 @@ class Moments(Monoid):
 
 
 def below(a, b):
-    """Tell whether state ``a`` is below ``b``, in the order of ``Smallest``; ``kernels/loops.py`` has the code."""
+    """Tell whether state ``a`` is below ``b``, in the order of ``Smallest``; ``kernels/loops.py`` compiles it."""
+    return _decided(a, b, lambda one, other: one < other)
 
 
 def above(a, b):
-    """Tell whether state ``a`` is above ``b``, in the order of ``Largest``; ``kernels/loops.py`` has the code."""
+    """Tell whether state ``a`` is above ``b``, in the order of ``Largest``; ``kernels/loops.py`` compiles it."""
+    return _decided(a, b, lambda one, other: one > other)
+
+
+def _decided(a, b, before):
+    """Tell whether ``a`` comes before ``b``: the last column decides, NaN being behind every number."""
+    for one, other in zip(reversed(a), reversed(b), strict=True):
+        if before(one, other) or (other != other and one == one):
+            return True
+        if one != other and (one == one or other == other):
+            return False
+    return False
 
 
 class Loops(NamedTuple):

@@ -1,0 +1,138 @@
+"""Mistakes in what an operator yields or returns are named with node, method and way out; nothing vanishes."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from oop_engine import (
+    ContractError,
+    Graph,
+    GroupWise,
+    Joint,
+    Linear,
+    Local,
+    Operator,
+    Page,
+    Schema,
+    Watermark,
+    run,
+)
+from oop_engine.operators import BoundedDisorder, Punctuate
+from oop_engine.testing import Driver
+
+COLUMNS: dict[str, pa.DataType] = {"ts": pa.int64(), "k": pa.string()}
+SCHEMA = Schema(COLUMNS, "ts", "s")
+ROWS = [{"ts": ts, "k": "a"} for ts in (3, 1, 12, 9, 30)]
+Method = Callable[[Any, int, Any], Any]
+
+
+def graph_of(**methods: Method) -> Graph:
+    graph = Graph("g")
+    edge = graph.add("edge", Punctuate(BoundedDisorder(5)), graph.source("in", SCHEMA))
+    graph.sink("out", graph.add("mine", type("Mine", (Operator,), methods)(), edge))
+    return graph
+
+
+async def pushed(graph: Graph, found: list[Any]) -> None:
+    async with Local(graph, found.append) as local:
+        for row in ROWS:
+            await local.push("in", [row])
+
+
+def yields(*found: Any) -> Method:
+    def method(self: Any, port: int, message: Any) -> Any:
+        yield from found
+
+    return method
+
+
+async def _waits(self: Any, port: int, message: Any) -> Any:
+    return [(port, message)]
+
+
+async def _asks(self: Any, port: int, message: Any) -> Any:
+    yield port, message
+
+
+def as_page(schema: Schema) -> Method:
+    def method(self: Any, port: int, page: Page) -> Any:
+        columns = {name: page.column(name).cast(schema.type_of(name)) for name in schema.names}
+        yield 0, Page.of(schema, columns)
+
+    return method
+
+
+NEITHER = "on_page must return a generator, or another iterable, of (output port, Page or punctuation); got"
+PAIR = "on_page must yield a port and a message; got"
+PORT = "on_page: an output port is the number of one of out, 0 alone; got"
+WRONG: dict[str, tuple[Method, str]] = {
+    "none": (yields(None, (0, Linear(1))), f"{PAIR} None (NoneType)"),
+    "list": (yields([0, Linear(1)]), f"{PAIR} [0, Linear(below=1)] (list)"),
+    "three": (yields((0, Linear(1), 1)), f"{PAIR} (0, Linear(below=1), 1) (tuple)"),
+    "bare": (lambda self, port, page: (port, page), f"{PAIR} 0 (int)"),
+    "returns none": (lambda self, port, page: None, f"{NEITHER} None (NoneType): yield each of them"),
+    "returns page": (lambda self, port, page: page, f"{NEITHER} Page("),
+    "coroutine": (_waits, "(coroutine): def, not async def: an operator does no I/O"),
+    "asynchronous generator": (_asks, "(async_generator): def, not async def"),
+    "name": (yields(("out", Linear(1))), f"{PORT} 'out'"),
+    "float": (yields((0.0, Linear(1))), f"{PORT} 0.0"),
+    "bool": (yields((False, Linear(1))), f"{PORT} False"),
+    "other port": (yields((1, Linear(1))), f"{PORT} 1"),
+    "message": (yields((0, {"ts": 1})), "on_page: a message is a Page or a punctuation; got {'ts': 1} (dict)"),
+    "class": (yields((0, Linear)), "on_page: a message is a Page or a punctuation; got <class"),
+    "order": (as_page(Schema({"k": pa.string(), "ts": pa.int64()}, "ts", "s")), "must have the announced schema"),
+    "type": (as_page(Schema(COLUMNS | {"k": pa.large_string()}, "ts", "s")), "must have the announced schema"),
+    "unit": (as_page(Schema(COLUMNS, "ts", "ms")), "must have the announced schema"),
+    "column": (as_page(Schema({"ts": pa.int64()}, "ts", "s")), "it lacks 'k': yield Page(self.schemas_out[port], ...)"),
+    "half a bound": (yields((0, Linear(2.5))), "an integer of 64 bits; got 2.5"),  # type: ignore[arg-type]
+    "moment": (yields((0, Linear(datetime.datetime(2026, 1, 1)))), "an integer of 64 bits; got datetime"),  # type: ignore[arg-type]
+    "joint": (yields((0, Joint((("ts", 2.5),)))), "an integer of 64 bits; got 2.5"),  # type: ignore[arg-type]
+    "watermark": (yields((0, Watermark(Linear(2.5)))), "an integer of 64 bits; got 2.5"),  # type: ignore[arg-type]
+    "no column": (yields((0, GroupWise.of({"nope": ["a"]}, [3]))), "about columns of (ts+: int64, k: string; unit s)"),
+    "key": (yields((0, GroupWise.of({"k": [5]}, [3]))), "the groups of a punctuation by 'k' must be"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_mistake_is_named_with_its_place(name: str) -> None:
+    method, words = WRONG[name]
+    found: list[Any] = []
+    for attempt in (
+        lambda: run(graph_of(on_page=method), {"in": ROWS}),
+        lambda: run(graph_of(on_page=method), {"in": ROWS}, check=True),
+        lambda: asyncio.run(pushed(graph_of(on_page=method), found)),
+    ):
+        with pytest.raises(ContractError) as caught:
+            attempt()
+        assert str(caught.value).startswith("graph 'g', operator 'mine'")
+        assert words in str(caught.value)
+    assert not found
+
+
+@pytest.mark.parametrize("method", ["on_punctuation", "on_end"])
+def test_each_method_has_its_name(method: str) -> None:
+    with pytest.raises(ContractError, match=f"{method} must return a generator"):
+        run(graph_of(**{method: lambda self, port, message=None: None}), {"in": ROWS})
+
+
+def test_a_port_of_numpy_is_a_port() -> None:
+    graph = graph_of(on_page=lambda self, port, page: [(np.int64(0), page)])
+    assert run(graph, {"in": ROWS}).table.num_rows == len(ROWS)
+
+
+def test_the_kit_names_mistakes_as_runners_do() -> None:
+    operator = type("Mine", (Operator,), {"on_page": yields(None)})()
+    with pytest.raises(ContractError, match="on_page must yield a port and a message; got None"):
+        Driver(operator, SCHEMA).feed(0, ROWS)
+
+
+def test_groups_that_are_no_batch_have_a_way_out() -> None:
+    with pytest.raises(ContractError, match=r"GroupWise.of\(\{"):
+        GroupWise(("k",), [3])  # type: ignore[arg-type]
