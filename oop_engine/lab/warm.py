@@ -24,6 +24,7 @@ from oop_engine.core.operator import Operator
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import TIME_UNITS
+from oop_engine.lab.without_own import without_own
 from oop_engine.runners.replay import replay
 from oop_engine.system.on_thread import on_thread
 from oop_engine.system.stopwatch import COMPILED
@@ -67,28 +68,30 @@ def warm_all() -> Iterator[Warmed]:
     yield Warmed("files of text", COMPILED.kernels - kernels, COMPILED.wall_s - wall_s)
 
 
-async def warm(graph: Graph) -> None:
+async def warm(graph: Graph, *, own: bool = False) -> None:
     """Load the kernels of ``graph`` on a thread, so that its first rows hold up no other task of the event loop.
 
-    Another instance of the graph runs over a thousand invented rows, without an effect; functions of yours in it are
-    called, too, and a line of the log tells if one of them fails on such rows.  For the start of an application, before
-    ``Local`` or ``serve``::
+    Another instance of the graph runs over a thousand invented rows.  No function of yours gets one: an operator of yours,
+    or one with a function, policy, aggregate or window of yours, is left out, and those behind it get invented rows of
+    their own.  ``own``: yours are called, too, so that their kernels are loaded; a line of the log tells if one fails
+    on such rows.  For the start of an application, before ``Local`` or ``serve``::
 
         await warm(graph)
         async with Local(graph, on_result) as local:
             ...
     """
-    await on_thread(_load, graph)
+    await on_thread(_load, graph, own)
 
 
-def _load(graph: Graph) -> None:
-    plan = graph.plan()
+def _load(graph: Graph, own: bool = False) -> None:
+    some = graph if own else without_own(graph.plan())
+    plan = some.plan()
     try:
         for shape in _SHAPES:
             feeds = {
                 n.name: [*_invented(plan.schema(Stream(n.name)), *shape)] for n in plan.of_kind("source")
             }
-            replay(graph, feeds, on_result=lambda _: None)
+            replay(some, feeds, on_result=lambda _: None)
     except Exception as error:  # functions of the user may raise anything
         words = "graph %r: is not warm behind an operator that fails on invented rows: %s"
         _LOG.warning(words, graph.name, " ".join(str(error).split()))
@@ -97,7 +100,7 @@ def _load(graph: Graph) -> None:
 def _invented(schema: Schema, pages: int, rows: int, step_s: int, keys: int) -> Iterator[Page]:
     """Yield pages of so many rows, one every ``step_s`` seconds, a little out of order; a minute between pages."""
     second, start = TIME_UNITS.get(schema.unit, 1), 0
-    for _ in range(pages):
+    for _ in range(0 if schema.change else pages):
         numbers = np.arange(rows)
         columns = {field.name: _column(field, numbers % keys) for field in schema.fields}
         times = pa.array((start + (numbers - numbers % 3) * step_s) * second)

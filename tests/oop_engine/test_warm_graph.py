@@ -6,6 +6,8 @@ import logging
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +16,17 @@ import pytest
 from oop_engine import Graph, Page, Schema, warm
 from oop_engine.core.operator import Emission, Operator
 from oop_engine.lab.warm import _invented
+from oop_engine.lab.without_own import is_own
+from oop_engine.operators import (
+    BoundedDisorder,
+    Count,
+    Max,
+    Punctuate,
+    Select,
+    Tumbling,
+    UserDefined,
+    WindowAggregate,
+)
 from tests.children import MOST_S
 
 CODE = """
@@ -95,5 +108,53 @@ async def test_an_operator_that_fails_on_invented_rows_is_told(caplog: pytest.Lo
     graph.sink("out", graph.add("mine", Fails(), graph.source("in", Schema({"ts": pa.int64()}, "ts", "s"))))
     with caplog.at_level(logging.WARNING):
         await warm(graph)
+        assert not caplog.text  # nothing of the user is called unasked
+        await warm(graph, own=True)
     assert "graph 'picky': is not warm behind an operator that fails on invented rows" in caplog.text
     assert "there is no host seven" in caplog.text
+
+
+CALLED: list[str] = []
+
+
+def lifted(values: pa.Array) -> tuple[Any, ...]:
+    CALLED.extend(["lift"][: len(values)])
+    return (values.to_numpy(zero_copy_only=False),)
+
+
+def either(a: Any, b: Any) -> tuple[Any, ...]:
+    return (a[0] + b[0],)
+
+
+def result(state: Any) -> Any:
+    return state[0]
+
+
+def kept(batch: pa.RecordBatch) -> pa.Array:
+    CALLED.extend(["kept"][: len(batch)])  # a graph is checked without rows
+    return pc.greater(batch["n"], 3)
+
+
+async def test_nothing_of_the_user_is_called_unasked(caplog: pytest.LogCaptureFixture) -> None:
+    graph, schema = Graph("mine"), Schema({"ts": pa.int64(), "n": pa.int64()}, "ts", "s")
+    edge = graph.add("edge", Punctuate(BoundedDisorder(5)), graph.source("in", schema))
+    some = graph.add("some", Select(kept), edge)
+    total = UserDefined(lifted, either, result, reads=("n",), state_types=("int64",), returns=pa.int64())
+    mine = graph.add("mine", WindowAggregate(Tumbling(10), {"total": total}), some)
+    graph.sink("all", graph.add("all", WindowAggregate(Tumbling(100), {"most": Max("total")}), mine))
+    with caplog.at_level(logging.WARNING):
+        await warm(graph)
+        assert not CALLED
+        await warm(graph, own=True)
+    assert set(CALLED) == {"lift", "kept"}
+    assert not caplog.text
+
+
+def test_what_a_library_has_is_not_the_users() -> None:
+    of_library = (
+        Select(pc.field("n") > 3),
+        WindowAggregate(Tumbling(10), {"n": Count()}),
+        Punctuate(BoundedDisorder(5)),
+    )
+    assert not any(map(is_own, of_library))
+    assert all(map(is_own, (Fails(), Select(kept), Select(partial(kept)), {"a": [Fails]})))

@@ -145,7 +145,7 @@ def free(geometry, tuples, needed, first_pane, panes):
         row = tuples[row_of(geometry, pane)]
         for i in range(len(needed)):
             kept = row[i] * (pane >= needed[i])  # not a choice: masked writing is slow
-            gone += np.int64(row[i] != 0) - np.int64(kept != 0)
+            gone += int(row[i] != 0) - int(kept != 0)
             row[i] = kept
     return gone
 
