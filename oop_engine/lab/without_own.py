@@ -1,4 +1,4 @@
-"""A graph without what its user wrote: kernels are loaded by it, and no function of the user is called for that."""
+"""A graph without the parts that its user wrote: kernels are loaded by it, and no function of the user is called for that."""
 
 from __future__ import annotations
 

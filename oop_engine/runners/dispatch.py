@@ -138,7 +138,7 @@ def handle(operator: Operator, port: int, message: Message | Signal, now: int) -
 
 
 def _no_iterable(message: Message | Signal, made: object) -> ContractError:
-    """Return the error for what a method returned that is neither a generator nor another iterable."""
+    """Return the error for a method that returned neither a generator nor another iterable."""
     wanted = "a generator, or another iterable, of (output port, Page or punctuation)"
     way_out = "yield each of them, and `yield from ()` where there is none"
     if isinstance(made, Coroutine):
@@ -164,7 +164,7 @@ def _method(message: Message | Signal) -> str:
 
 
 DONE: Any = object()
-"""What ``next`` gives behind the last emission; None is a mistake of the operator."""
+"""Stands behind the last emission; None would be a mistake of the operator."""
 EMITTED: set[type] = {Page, Linear, GroupWise, Joint, Watermark, Change}
 """Classes of messages that an operator may emit; subclasses are added once they were seen."""
 
@@ -233,7 +233,7 @@ class Foresight:
         while True:
             self._made.append(_Made(found, self._operator.moment, self._operator.state()))
             if not isinstance(found, tuple) or len(found) != 2 or found[0] not in self._ports:
-                break  # the end, or a mistake, which is told in its turn
+                break  # the end, or a mistake, which is raised in its turn
             port, message = found
             if isinstance(message, Page) and message.rows:
                 pages.setdefault(port, []).append(message)

@@ -73,12 +73,12 @@ def njit(**options: Any) -> Any:
 
 
 def unless_in_python(function: Callable[..., Any]) -> Any:
-    """Declare that ``function`` does in Python what an intrinsic does where kernels are compiled."""
+    """Declare the ``function`` that takes the place of an intrinsic where kernels run as Python."""
     return lambda intrinsic: intrinsic if COMPILES else function
 
 
 def _in_python(function: Callable[..., Any]) -> Any:
-    """Return the kernel as Python: integers have 64 bits and wrap, and what is no number is none, without a warning."""
+    """Return the kernel as Python: integers have 64 bits and wrap, and NumPy does not warn."""
 
     @wraps(function)
     def kernel(*args: Any) -> Any:

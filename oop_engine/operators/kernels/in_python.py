@@ -1,4 +1,4 @@
-"""What the intrinsics of ``kernels/loops.py`` do, in Python: for debuggers, coverage and ``NUMBA_DISABLE_JIT=1``.
+"""The intrinsics of ``kernels/loops.py`` as Python: for debuggers, coverage and ``NUMBA_DISABLE_JIT=1``.
 
 Names and arguments are those of the intrinsics without their underscore.  Integers are as wide as compiled code has
 them: 64 bits, in which sums wrap.
@@ -31,7 +31,7 @@ def cell(monoid, columns, row):
 
 
 def fill(monoid, columns, row, state):
-    """Write such a state back; what a ``Carried`` wrapped meanwhile is added."""
+    """Write such a state back; the wraps of a ``Carried`` meanwhile are added."""
     if isinstance(monoid, Carried):
         state = state[0], columns[1][row] + state[1]
     put(columns, row, state)
@@ -88,7 +88,7 @@ def wraps(monoid, b, state):
 
 
 def less(monoid, a, b):
-    """Return what ``b`` was combined with to ``a``."""
+    """Return the state that ``b`` was combined with to ``a``."""
     return monoid.without(a, b)
 
 
