@@ -24,7 +24,7 @@ from oop_engine.core.operator import Operator
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import TIME_UNITS
-from oop_engine.lab.without_own import without_own
+from oop_engine.lab.own.without_own import without_own
 from oop_engine.runners.replay import replay
 from oop_engine.system.on_thread import on_thread
 from oop_engine.system.stopwatch import COMPILED
@@ -71,10 +71,10 @@ def warm_all() -> Iterator[Warmed]:
 async def warm(graph: Graph, *, own: bool = False) -> None:
     """Load the kernels of ``graph`` on a thread, so that its first rows hold up no other task of the event loop.
 
-    Another instance of the graph runs over a thousand invented rows.  No function of yours gets one: an operator of yours,
-    or one with a function, policy, aggregate or window of yours, is left out, and those behind it get invented rows of
-    their own.  ``own``: yours are called, too, so that their kernels are loaded; a line of the log tells if one fails
-    on such rows.  For the start of an application, before ``Local`` or ``serve``::
+    Another instance of the graph runs over a thousand invented rows.  No function of yours gets one: an operator that
+    is yours, or has a function, policy, aggregate or window of yours, is left out, and those behind it get invented
+    rows of their own.  ``own``: yours are called, too, so that their kernels are loaded; a line of the log tells if one
+    fails on such rows.  For the start of an application, before ``Local`` or ``serve``::
 
         await warm(graph)
         async with Local(graph, on_result) as local:

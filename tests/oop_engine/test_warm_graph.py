@@ -15,8 +15,8 @@ import pytest
 
 from oop_engine import Graph, Page, Schema, warm
 from oop_engine.core.operator import Emission, Operator
+from oop_engine.lab.own.without_own import is_own
 from oop_engine.lab.warm import _invented
-from oop_engine.lab.without_own import is_own
 from oop_engine.operators import (
     BoundedDisorder,
     Count,
@@ -141,7 +141,7 @@ async def test_nothing_of_the_user_is_called_unasked(caplog: pytest.LogCaptureFi
     some = graph.add("some", Select(kept), edge)
     total = UserDefined(lifted, either, result, reads=("n",), state_types=("int64",), returns=pa.int64())
     mine = graph.add("mine", WindowAggregate(Tumbling(10), {"total": total}), some)
-    graph.sink("all", graph.add("all", WindowAggregate(Tumbling(100), {"most": Max("total")}), mine))
+    graph.sink("out", graph.add("all", WindowAggregate(Tumbling(100), {"most": Max("total")}), mine))
     with caplog.at_level(logging.WARNING):
         await warm(graph)
         assert not CALLED

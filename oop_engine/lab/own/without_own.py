@@ -1,4 +1,4 @@
-"""A graph without the parts that its user wrote: kernels are loaded by it, and no function of the user is called for that."""
+"""A graph without the parts that its user wrote: it loads kernels, and calls no function of the user."""
 
 from __future__ import annotations
 
