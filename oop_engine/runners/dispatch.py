@@ -216,7 +216,7 @@ class Foresight:
     def __iter__(self) -> Iterator[Emission]:
         return self
 
-    def __next__(self) -> Emission:
+    def __next__(self) -> Any:
         if not self._made:
             self._make()
         emission, self.moment, self.state = self._made.popleft()

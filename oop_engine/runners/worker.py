@@ -209,7 +209,8 @@ class Worker:
             if found is DONE:
                 self._emissions = self._ahead = None
                 break
-            sent = self._emit(*found, moment, now, released)
+            port, answer = found
+            sent = self._emit(port, answer, moment, now, released)
             if one:
                 heappush(agenda.heap, (sent, 1, next(agenda.serial), self, *event[4:]))
                 seen = sent

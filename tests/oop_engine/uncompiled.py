@@ -49,7 +49,7 @@ SCHEMA = Schema(
     {"ts": pa.int64(), "k": pa.string(), "n": pa.int64(), "x": pa.float64(), "i": pa.int32(), "u": pa.uint64(),
      "d": pa.decimal128(9, 2), "b": pa.bool_()}, "ts", "s",
 )  # fmt: skip
-_WINDOWS = {
+_WINDOWS: dict[str, Any] = {
     "tumbling": Tumbling(12), "sliding": Sliding(20, 5), "session": Session(4), "tuples": TupleBased(7, 3),
 }  # fmt: skip
 

@@ -55,14 +55,17 @@ def service(page: dict[str, Any], folder: Path, point: str, at: int) -> Any:
         if here == point and not left:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    class Source(page["Rows"]):  # type: ignore[misc]
+    source: Any = page["Rows"]
+    sink: Any = page["Lines"]
+
+    class Source(source):
         async def read(self, position: Any) -> AsyncIterator[tuple[Any, Any]]:
             async for data, behind in super().read(position):
                 yield data, behind
                 pass_by("read")
                 await asyncio.sleep(0.01)  # several checkpoints
 
-    class Sink(page["Lines"]):  # type: ignore[misc]
+    class Sink(sink):
         async def write(self, epoch: int, rows: Any) -> None:
             pass_by("before write")
             await super().write(epoch, rows)
