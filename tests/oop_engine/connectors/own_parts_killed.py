@@ -58,14 +58,14 @@ def service(page: dict[str, Any], folder: Path, point: str, at: int) -> Any:
     source: Any = page["Rows"]
     sink: Any = page["Lines"]
 
-    class Source(source):
+    class Source(source):  # type: ignore[misc]
         async def read(self, position: Any) -> AsyncIterator[tuple[Any, Any]]:
             async for data, behind in super().read(position):
                 yield data, behind
                 pass_by("read")
                 await asyncio.sleep(0.01)  # several checkpoints
 
-    class Sink(sink):
+    class Sink(sink):  # type: ignore[misc]
         async def write(self, epoch: int, rows: Any) -> None:
             pass_by("before write")
             await super().write(epoch, rows)
