@@ -23,7 +23,7 @@ DOCUMENTED := oop_engine oop_engine.traces oop_engine.testing oop_engine.testing
   oop_engine.runners.inline oop_engine.runners.local oop_engine.spark.run oop_engine.spark.io.sinks \
   oop_engine.operators oop_engine.operators.rewrites.in_order oop_engine.core.halves oop_engine.scenarios.truth
 
-.PHONY: explore queries cancellations knobs faults warm rewritten simulate rotations soak kills servers test-servers help demo demo-spark scenarios test fuzz lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
+.PHONY: check explore queries cancellations knobs faults warm rewritten simulate rotations soak kills servers test-servers help demo demo-spark scenarios test fuzz lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ test: lint ## lint, strict types, then all tests: layers, docs, examples, laws
 	@echo "seed of hashes: PYTHONHASHSEED=$$PYTHONHASHSEED"
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup $(ARGS)
 
+check: lint ## lint, and the laws: contract of each operator, windows, random graphs, transcripts, layers
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup -m 'not spark' tests/laws $(ARGS)
+
 explore: $(VENV)/.dev ## all property tests with many times more examples, other ones each time: make explore TIMES=200
 	OOP_ENGINE_EXPLORE=$(or $(TIMES),20) $(BIN)/python -m pytest --numprocesses $(JOBS) -m 'not spark' tests $(ARGS)
 
@@ -69,15 +72,15 @@ servers: $(VENV)/.dev ## install the servers of connectors, as far as they can b
 	else echo 'servers are installed with apt-get, as root: tests of those that are not there are skipped'; fi
 
 test-servers: servers ## all tests of connectors, against servers on loopback that are installed first, and killed services
-	OOP_ENGINE_KILLS=$(or $(TIMES),1) $(BIN)/python -m pytest tests/oop_engine/connectors \
-	  tests/oop_engine/service/test_object_store.py $(ARGS)
+	OOP_ENGINE_KILLS=$(or $(TIMES),1) $(BIN)/python -m pytest tests/parts/connectors \
+	  tests/parts/service/test_object_store.py $(ARGS)
 
 kills: $(VENV)/.dev ## services that are killed over files and, where they are installed, brokers: make kills TIMES=50
-	OOP_ENGINE_KILLS=$(or $(TIMES),50) $(BIN)/python -m pytest tests/oop_engine/service/test_kills.py \
-	  tests/oop_engine/connectors/test_kills_over_brokers.py tests/oop_engine/connectors/test_journal_killed.py $(ARGS)
+	OOP_ENGINE_KILLS=$(or $(TIMES),50) $(BIN)/python -m pytest tests/parts/service/test_kills.py \
+	  tests/parts/connectors/test_kills_over_brokers.py tests/parts/connectors/test_journal_killed.py $(ARGS)
 
 queries: $(VENV)/.dev ## random queries in SQL against DuckDB, and damaged texts: make queries COUNT=5000 FROM=0
-	$(BIN)/python -m tests.oop_engine.query.random_sql $(or $(COUNT),5000) $(or $(FROM),0)
+	$(BIN)/python -m tests.parts.query.random_sql $(or $(COUNT),5000) $(or $(FROM),0)
 
 simulate: $(VENV)/.dev ## a service in worlds that kill it, tear its disk, wake its past: make simulate SEEDS=1000 FROM=0
 	FROM=$(or $(FROM),0) $(BIN)/python -m tests.simulation $(or $(SEEDS),1000)

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from oop_engine import Dashboard, Gathered, Generated, Graph, Schema, serve
 from oop_engine.operators import BoundedDisorder, Count, Meld, Punctuate, Tumbling, WindowAggregate
-from tests.oop_engine.service.browser import Browser, browser
+from tests.parts.service.browser import Browser, browser
 
 PICTURE = Path(__file__).parent / "page.png"
 SCHEMA = Schema({"ts": pa.timestamp("ms"), "host": pa.int64()}, progressing="ts")

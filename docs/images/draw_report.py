@@ -14,7 +14,7 @@ from pathlib import Path
 from oop_engine.lab.compare import compare
 from oop_engine.lab.report.page import page
 from oop_engine.lab.scenario import load
-from tests.oop_engine.service.browser import browser
+from tests.parts.service.browser import browser
 
 PICTURE = Path(__file__).parent / "nyc_flights.png"
 WIDTH, HEIGHT = 1180, 1120

@@ -1,4 +1,4 @@
-"""Operators that take a revision stream; rows that are taken back are in ``tests/operators/test_revisions.py``."""
+"""Operators that take a revision stream; rows that are taken back are in ``test_revisions.py``."""
 
 from __future__ import annotations
 

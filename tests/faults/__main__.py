@@ -116,7 +116,7 @@ def _by_claim(without: Found, moved: Mapping[str, Noticed]) -> Iterable[str]:
 
 def main(arguments: Sequence[str]) -> int:
     """Try all faults, print the tables, return the exit code."""
-    from tests.scenarios.small import SMALL
+    from tests.parts.scenarios.small import SMALL
 
     every, asked = "--all" in arguments, [name for name in arguments if name != "--all"]
     moved = dict[str, Noticed]()

@@ -16,7 +16,7 @@ from tests.faults.in_place import UnplantableError, plant_in_place
 from tests.faults.planting import FAULTS, ROOT, Edit, Fault, plant
 from tests.faults.tries import Tries
 from tests.faults.verdicts import Verdicts
-from tests.scenarios.small import SMALL
+from tests.parts.scenarios.small import SMALL
 
 SHORT = {
     "an aggregate loses 1 % of its tuples": ("late_join", "late_tumbling_join"),

@@ -31,7 +31,7 @@ def verdicts(scenarios: Sequence[str]) -> Iterator[Verdicts]:
     """Yield what the claims of scenarios say: small, or as large as those on times need."""
     from oop_engine.lab.compare import compare
     from oop_engine.lab.scenario import Timed
-    from tests.scenarios.small import LARGER, SMALL, small
+    from tests.parts.scenarios.small import LARGER, SMALL, small
 
     for name in scenarios:
         try:

@@ -28,7 +28,7 @@ def load() -> None:
     import pytest  # noqa: F401
 
     from oop_engine.lab.scenario import names
-    from tests.scenarios import small  # noqa: F401
+    from tests.parts.scenarios import small  # noqa: F401
 
     names()
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from oop_engine import EngineError, SnapshotError, UsageError, replay
 from oop_engine.testing import multiset
-from tests.oop_engine.spark.stand_in import SEGMENTS, add_segments, go_on, graph, pages, results
+from tests.parts.spark.stand_in import SEGMENTS, add_segments, go_on, graph, pages, results
 
 Damage = Callable[[Path, Path, float], None]
 FIRST = 4  # slices of the left source that are there at the first start

@@ -21,10 +21,10 @@ ROOT = Path(__file__).parents[2]
 WORLDS = 50  # of a seed
 SECONDS = 3600
 TESTS = (
-    "tests/test_contract.py",
-    "tests/test_matrix.py",
-    "tests/test_random_graphs.py",
-    "tests/test_random_versions.py",
+    "tests/laws/test_contract.py",
+    "tests/laws/test_matrix.py",
+    "tests/laws/test_random_graphs.py",
+    "tests/laws/test_random_versions.py",
 )
 
 

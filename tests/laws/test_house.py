@@ -1,0 +1,174 @@
+"""The house in order: what a file under ``operators/`` is, how much a folder shows, one name for one thing.
+
+Each rule is a function of texts, so that it can be tried on a text that breaks it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pytest
+
+import oop_engine
+from oop_engine import operators
+from tests.laws.test_layers import FLOORS, KNOWS_OPERATORS, RANK
+from tests.sources import FILES, ROOT, parsed, text_of
+
+MOST_FILES = 16
+OF_OPERATORS = [
+    Path("oop_engine/operators"),
+    Path("oop_engine/operators/edge"),
+    Path("oop_engine/operators/levels"),
+]  # each file is one public operator
+
+TEXTS = {str(path): text_of(path) for path in FILES}
+GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
+CARDS = (ROOT / "oop_engine" / "operators" / "README.md").read_text()
+MISSING = "Not there:"
+DESIGN = (ROOT / "docs" / "design.md").read_text()
+DOCUMENTS = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/*.md"),
+        ROOT / "oop_engine" / "operators" / "README.md",
+        ROOT / "benchmarks" / "README.md",
+    ]
+)
+
+
+def classes(text: str) -> list[ast.ClassDef]:
+    return [n for n in parsed(text).body if isinstance(n, ast.ClassDef) and not n.name.startswith("_")]
+
+
+def operators_in(text: str) -> list[str]:
+    return [c.name for c in classes(text) if "Operator" in map(ast.unparse, c.bases)]
+
+
+def not_one_operator(texts: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the files in folders of operators that do not define one operator, with what they define."""
+    direct = {path: text for path, text in texts.items() if Path(path).parent in OF_OPERATORS}
+    found = {path: operators_in(text) for path, text in direct.items() if Path(path).name != "__init__.py"}
+    return {path: names for path, names in found.items() if len(names) != 1}
+
+
+def crowded(paths: Iterable[str]) -> dict[str, int]:
+    """Return the folders that show more files than one takes in, with how many."""
+    shown = Counter(str(Path(path).parent) for path in paths if Path(path).name != "__init__.py")
+    return {folder: files for folder, files in shown.items() if files > MOST_FILES}
+
+
+def said_twice(texts: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the public classes that have the name of another one, with their files."""
+    homes: dict[str, list[str]] = {}
+    for path, text in texts.items():
+        for each in classes(text):
+            homes.setdefault(each.name, []).append(path)
+    return {name: paths for name, paths in homes.items() if len(paths) > 1}
+
+
+def missing_of(glossary: str) -> list[str]:
+    """Return the classes that the glossary says are not there."""
+    return re.findall(r"`(\w+)`", glossary.partition(MISSING)[2])
+
+
+def no_longer_missing(glossary: str, public: Iterable[str]) -> set[str]:
+    return set(missing_of(glossary)) & set(public)
+
+
+def without_a_word(public: Iterable[str], *documents: str) -> set[str]:
+    """Return the public names that no document mentions."""
+    words = set(re.findall(r"\w+", " ".join(documents)))
+    return set(public) - words
+
+
+def test_a_file_in_a_folder_of_operators_is_one_operator() -> None:
+    assert not_one_operator(TEXTS) == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def helper(): ...",
+        "class _Hidden(Operator): ...",
+        "class One(Operator): ...\nclass Two(Operator): ...",
+    ],
+)
+def test_a_planted_file_that_is_no_operator_is_found(text: str) -> None:
+    for folder in OF_OPERATORS:
+        planted = str(folder / "planted.py")
+        assert [*not_one_operator({**TEXTS, planted: text})] == [planted]
+
+
+def test_no_folder_shows_more_than_one_takes_in() -> None:
+    assert crowded(TEXTS) == {}
+
+
+def test_a_planted_crowd_is_found() -> None:
+    more = [f"oop_engine/operators/windows/planted_{n}.py" for n in range(MOST_FILES + 1)]
+    assert crowded([*TEXTS, *more])["oop_engine/operators/windows"] > MOST_FILES
+
+
+def test_no_two_public_classes_have_one_name() -> None:
+    assert said_twice(TEXTS) == {}
+
+
+def test_a_planted_name_is_found() -> None:
+    planted = {**TEXTS, "oop_engine/core/planted.py": "class Meld: ...\nclass _Page: ..."}
+    assert said_twice(planted)["Meld"] == ["oop_engine/operators/meld.py", "oop_engine/core/planted.py"]
+    assert "Page" not in said_twice(planted)
+
+
+def test_what_the_glossary_calls_missing_is_not_public() -> None:
+    public = {*dir(operators), *dir(oop_engine)}
+    assert missing_of(GLOSSARY)
+    assert no_longer_missing(GLOSSARY, public) == set()
+    assert no_longer_missing(f"{MISSING} slide-by-tuple windows (`Meld`)", public) == {"Meld"}
+
+
+def test_what_is_public_is_in_the_glossary_or_has_a_card() -> None:
+    public = [name for name in dir(operators) if isinstance(getattr(operators, name), type)]
+    there = GLOSSARY.partition(MISSING)[0]
+    assert without_a_word(public, there, CARDS) == set()
+    assert without_a_word([*public, "Planted"], there, CARDS) == {"Planted"}
+
+
+def broken(folder: Path, text: str) -> list[str]:
+    """Return the links of a document in ``folder`` that lead nowhere."""
+    links = re.findall(r"\]\(([^)#\s]+)", text)
+    return [link for link in links if "://" not in link and not (folder / link).exists()]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_of_documents_lead_somewhere(path: Path) -> None:
+    assert broken(path.parent, path.read_text()) == []
+    assert broken(path.parent, "[a](nowhere.md#part), [b](https://example.org/x)") == ["nowhere.md"]
+
+
+def rooms(drawing: str) -> tuple[list[str], list[str]]:
+    """Return the rooms of the package and those of ``operators/`` as a drawing has them, from the top."""
+    inside = drawing.partition("oop_engine/\n")[2]
+    outer = re.findall(r"^  (\w+)[/.]", inside, re.MULTILINE)
+    floors = re.findall(r"^    ((?:\w+/ )*\w+/) ", inside.partition("  operators/")[2], re.MULTILINE)
+    return outer, [room for line in floors for room in re.findall(r"\w+", line)]
+
+
+def test_the_drawing_of_the_house_is_that_of_the_tables() -> None:
+    drawing = DESIGN.partition("## The house")[2].partition("## ")[0]
+    outer, floors = rooms(drawing)
+    assert [room for room in outer if room not in ("operators", "scenarios")] == RANK
+    assert outer.index("operators") == RANK.index(KNOWS_OPERATORS[0])
+    there = {path.parts[2] for path in FILES if path.parts[1] == "operators" and len(path.parts) > 3}
+    assert floors == [room for floor in FLOORS for room in floor if room in there]
+    assert rooms(drawing.replace("  lab/ ", "  barn/ "))[0] != outer
+
+
+def test_the_floors_of_the_cards_are_those_of_the_tables() -> None:
+    rows = re.findall(
+        r"^\| (\d) \| (.*?) \|", CARDS.partition("## The floors of this folder")[2], re.MULTILINE
+    )
+    floors = {int(number) - 1: set(re.findall(r"`(\w+)/`", names)) for number, names in rows}
+    assert floors == {at: set(rooms) - {"a file of its own"} for at, rooms in enumerate(FLOORS)}
