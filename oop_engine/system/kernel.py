@@ -119,18 +119,28 @@ def _loading(dispatcher: Any) -> Any:
 
     Before Numba looks into its cache, it fills its registries (70 modules) and looks for extensions: a quarter of the
     CPU of a program over few rows.  Machine code needs neither.  Before Numba compiles, it fills its registries again,
-    and ``load_overload`` looks for extensions.
+    and ``load_overload`` looks for extensions.  A Numba without the names that this takes loads as it always does.
     """
-    if COMPILES and dispatcher.stats.cache_path is not None:
+    if dispatcher.stats.cache_path is not None and (quick := _cache_class()) is not None:
         dispatcher._compilation_chain_init_hook = _nothing
-        dispatcher._cache.__class__ = _cache_class()
+        dispatcher._cache.__class__ = quick
     return dispatcher
 
 
 @cache
 def _cache_class() -> Any:
-    from numba.core import caching, entrypoints, environment
+    """Return the cache that loads machine code alone; None: Numba is built in another way than those known."""
+    from numba.core import caching, dispatcher, entrypoints, environment
     from numba.core.runtime.nrt import rtsys
+
+    if not (
+        hasattr(dispatcher.Dispatcher, "_compilation_chain_init_hook")
+        and hasattr(caching.FunctionCache, "_load_overload")
+        and hasattr(environment, "_rebuild_env")
+        and hasattr(environment, "lookup_environment")
+        and hasattr(environment.Environment, "_memo")
+    ):
+        return None
 
     class Loaded(caching.FunctionCache):  # type: ignore[misc]
         def load_overload(self, sig: Any, target_context: Any) -> Any:

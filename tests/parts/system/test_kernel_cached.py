@@ -7,6 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from numba.core import environment
+
+from oop_engine.system import kernel
+
 ROOT = Path(__file__).resolve().parents[3]
 
 KERNEL = """
@@ -54,6 +59,12 @@ def test_what_is_not_in_the_cache_is_compiled_behind_what_is(tmp_path: Path) -> 
     run(tmp_path)
     assert run(tmp_path, "f8") == ["0 False False", "1 True"]
     assert run(tmp_path, "f8", "i4") == ["0 False False", "0 False", "1 True"]
+
+
+def test_a_numba_that_is_built_in_another_way_loads_as_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert kernel._cache_class.__wrapped__() is not None
+    monkeypatch.delattr(environment, "lookup_environment")
+    assert kernel._cache_class.__wrapped__() is None
 
 
 def run(folder: Path, *kinds: str) -> list[str]:
