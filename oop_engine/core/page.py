@@ -297,8 +297,12 @@ def pages(schema: Schema, data: Any, *, arrival: str | None = None, rows: int = 
             msg = f"page: there must be a column {arrival!r} of arrivals; got {', '.join(map(str, columns))}"
             msg += did_you_mean(arrival, columns)
             raise ContractError(msg)
-        for start in range(0, len(next(iter(columns.values()), ())), rows):
-            some = {name: part(columns[name], start, start + rows) for name in names if name in columns}
+        there, length = [name for name in names if name in columns], len(next(iter(columns.values()), ()))
+        for start in range(0, length, rows):
+            stop = start + rows
+            some = {
+                name: columns[name] if length <= rows else part(columns[name], start, stop) for name in there
+            }
             yield Page.of(schema, some, None if arrival is None else some[arrival])
 
 
