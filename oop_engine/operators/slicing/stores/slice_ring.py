@@ -260,7 +260,7 @@ class SliceRing(WindowStore):
             self.ring.forget(by_slot(slots[inside], needed[inside], groups, NEVER))
         if len(self.partials):
             self.partials.remove(self.partials.find(slots, self.spans[slots, 0], needed, len(self.spans)))
-        if self.few(slots):  # then the lowest slice is a lower bound
+        if self.alone(slots):  # then the lowest slice is a lower bound
             alive = self.alive - reopen_some(self.spans, self._done, slots, needed)
             self.partials.note(alive, self.partials.lowest if alive else NO_WINDOW)
         else:

@@ -74,6 +74,7 @@ class WindowStore:
         self._seen = self._refused = 0  # tuples, and those that did not fit the ring
         self._most = 0  # panes in use at the last look
         self._ahead = NEVER  # the first window that no group has closed before the others
+        self._closed = 0  # groups whose windows were closed since all were looked at
 
     @property
     def alive(self) -> int:
@@ -291,15 +292,27 @@ class WindowStore:
     def reopen(self, slots: Integers, low: Integers) -> None:
         """Note that the lowest open window of some groups is another now, or that there is none.
 
-        Of few groups the others are not looked at.  Only the punctuation of windows without a tuple needs ``lowest`` to
-        be exact.
+        Of few groups the others are not looked at, and ``lowest`` stays a lower bound; only the punctuation of windows
+        without a tuple needs it to be exact.
         """
-        few = not self.every and _APART * slots.size < len(self.spans)
-        (kernels.reopen_some if few else kernels.reopen)(self.spans, slots, low, self.partials.counts)
+        alone = not self.every and self.alone(slots)
+        (kernels.reopen_some if alone else kernels.reopen)(self.spans, slots, low, self.partials.counts)
 
     def few(self, slots: Integers) -> bool:
         """Tell whether groups are so few that the others are not looked at."""
         return _APART * slots.size < len(self.spans)
+
+    def alone(self, slots: Integers) -> bool:
+        """Tell whether only these groups, whose windows are closed, are looked at.
+
+        All are once so many were closed, a few at a time: else the lowest window never rises, and a ring of panes keeps
+        room for all that have passed.  So a closing costs its groups, amortised.
+        """
+        self._closed += slots.size
+        if _APART * self._closed < len(self.spans):
+            return True
+        self._closed = 0
+        return False
 
     def recount(self) -> None:
         """Count the groups that have windows, and find the lowest one.  O(groups)."""
