@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import signal
 from collections.abc import Iterator
@@ -51,6 +52,15 @@ def spark() -> Iterator[SparkSession]:
 
     with session("local[2]", app="tests", quick=True) as made:
         yield made
+
+
+@pytest.fixture(autouse=True)
+def _log_level() -> Iterator[None]:
+    """Put the level of the engine's log back, which a command of the program sets for its process."""
+    log = logging.getLogger("oop_engine")
+    before = log.level
+    yield
+    log.setLevel(before)
 
 
 @pytest.hookimpl(wrapper=True)  # around the hook of pytest-xdist, which reads the groups

@@ -92,7 +92,9 @@ def _digest(fault: str, tried: str) -> str:
     """Return a digest of all that a try rests on: the engine, the fault, sizes or the test."""
     texts = [repr(FAULTS[fault].edits) if fault in FAULTS else fault, _engine()]
     tests = (
-        [ROOT / tried.partition("::")[0]] if "::" in tried else [ROOT / "tests" / "scenarios" / "small.py"]
+        [ROOT / tried.partition("::")[0]]
+        if "::" in tried
+        else [ROOT / "tests" / "parts" / "scenarios" / "small.py"]
     )
     texts += [path.read_text() for path in tests]
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()

@@ -43,18 +43,18 @@ class GroupMatch:
     """Finds the slots of ``groups``, of the columns ``by``, that punctuation has bounds for.
 
     The columns of a punctuation are some of ``by``.  The first one about fewer than all of them takes a walk over all
-    groups; from then on an index of these columns has the groups that are part of each coarser one.
+    groups; from then on an index of these columns (``coarse``) has the groups that are part of each coarser one.
     """
 
     def __init__(self, groups: GroupIndex, by: Sequence[str]) -> None:
         self._groups, self._by = groups, tuple(by)
-        self._coarse: dict[frozenset[str], _Coarse] = {}
+        self.coarse: dict[frozenset[str], _Coarse] = {}
         self._moves = groups.moves
 
     @property
     def nbytes(self) -> int:
         """Bytes of the indexes of coarser groups."""
-        return sum(coarse.nbytes for coarse in self._coarse.values()) if self._coarse else 0
+        return sum(coarse.nbytes for coarse in self.coarse.values())
 
     def of(self, punctuation: GroupWise) -> tuple[Integers, Integers]:
         """Return the slots that it has bounds for, and the row of each in it.
@@ -91,5 +91,5 @@ class GroupMatch:
     def _now(self) -> dict[frozenset[str], _Coarse]:
         """Return the indexes, without those from before slots were given anew."""
         if self._moves != self._groups.moves:
-            self._coarse, self._moves = {}, self._groups.moves
-        return self._coarse
+            self.coarse, self._moves = {}, self._groups.moves
+        return self.coarse

@@ -81,7 +81,8 @@ class Closing:
     def state(self) -> State:
         """Return the state: tuples, partial aggregates, the groups that have some, bytes."""
         tuples = partials = alive = 0
-        held = self._groups.nbytes + self._matching.nbytes + self._progress.nbytes + self.behind.nbytes
+        held = self._groups.nbytes + self._progress.nbytes + self.behind.nbytes
+        held += self._matching.nbytes if self._matching.coarse else 0
         for store in self.stores:
             more = store.state()
             tuples, partials, held = tuples + more.tuples, partials + more.partials, held + more.nbytes

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from oop_engine.core.change import Change
 from oop_engine.core.errors import EngineError
-from oop_engine.core.graphs.graph import Graph
+from oop_engine.core.graphs.graph import Graph, Stream
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.runners.inline import Inline, Result
@@ -66,6 +66,10 @@ def _sampled(
     for half in halves:
         graph.sink(f"before-{half}", chain.graph.nodes[half].inputs[0])
         graph.sink(f"behind-{half}", half)
+    used = {graph.resolve(stream) for node in graph.nodes.values() for stream in node.inputs}
+    for stream in [Stream(name, port) for name in chain.nodes for port in graph.nodes[name].ports]:
+        if stream not in used:
+            graph.sink(f"end-{stream.node}-{stream.port}", stream)
     sizes = Counter[str]()
 
     def count(result: Result) -> None:

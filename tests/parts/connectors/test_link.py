@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -44,8 +45,11 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Return the pauses, whose seconds pass at once."""
     found = list[float]()
 
+    yielding = asyncio.sleep
+
     async def sleep(seconds: float) -> None:
         found.append(seconds)
+        await yielding(0)  # other tasks sleep so, too
 
     monkeypatch.setattr("oop_engine.connectors.link.wall", lambda: sum(found))
     monkeypatch.setattr("oop_engine.connectors.link.asyncio.sleep", sleep)

@@ -1,4 +1,4 @@
-"""Pane runs: the rows of panes, found by their groups, so that a bound of a few groups looks at no others.
+"""Pane runs: rows of a pane each, found by their groups, so that a bound of a few groups looks at no others.
 
 Rows are numbered as ``HeldRuns`` has them: those that are merged, then those that came since.  Lists of the rows of
 each group are made when they are first asked for, grow with each page, and are made anew behind a merge.  Rows that are
@@ -22,7 +22,7 @@ _NO_ROWS = np.empty(0, np.bool_)
 
 
 class PaneRuns(HeldRuns):
-    """The rows of panes; ``sides`` as in ``HeldRuns``."""
+    """Rows of a pane each; ``sides`` as in ``HeldRuns``."""
 
     _lists: RowLists | None
     _gone: int
@@ -40,6 +40,7 @@ class PaneRuns(HeldRuns):
         return self._over.nbytes + (0 if self._lists is None else self._lists.nbytes)
 
     def put(self, merged: Runs, *fresh: Runs) -> None:
+        """Let these be all rows; their lists are made when they are asked for."""
         super().put(merged, *fresh)
         self._lists, self._over = None, _NO_ROWS
         self._gone = self._gone_partials = 0
@@ -78,10 +79,12 @@ class PaneRuns(HeldRuns):
             self._tidy()
 
     def merged(self) -> Runs:
+        """Return all rows but those that are over, as one."""
         self._tidy()
         return super().merged()
 
     def levels(self) -> list[Runs]:
+        """Return all rows but those that are over, as they were merged."""
         self._tidy()
         return super().levels()
 

@@ -295,7 +295,7 @@ class WindowStore:
         Of few groups the others are not looked at, and ``lowest`` stays a lower bound; only the punctuation of windows
         without a tuple needs it to be exact.
         """
-        alone = not self.every and self.alone(slots)
+        alone = not self.every and _APART * slots.size < len(self.spans) and self.alone(slots)
         (kernels.reopen_some if alone else kernels.reopen)(self.spans, slots, low, self.partials.counts)
 
     def few(self, slots: Integers) -> bool:
