@@ -150,7 +150,9 @@ def test_an_operator_goes_on_from_a_stored_state(version: str, name: str) -> Non
     never_away, operator = midway(name), midway(name)
     operator.restore(of_versions()[version][name])
     assert answers(operator, rest(name)) == answers(never_away, rest(name))
-    assert operator.state() == never_away.state()
+    found, wanted = operator.state(), never_away.state()
+    assert found._replace(nbytes=0) == wanted._replace(nbytes=0)
+    assert found.nbytes <= 1.1 * wanted.nbytes  # lists of rows have room to grow
 
 
 def main(version: str) -> None:
