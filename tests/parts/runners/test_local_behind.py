@@ -35,6 +35,7 @@ from oop_engine.runners.dispatch import Result
 from oop_engine.runners.event_loop import run_async
 from oop_engine.runners.inline import Inline
 from oop_engine.runners.local import Local
+from oop_engine.system.turn import Turn
 from tests.parts.toys import Hold, Promise, chain, page_of
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64(), "id": pa.int64()}, "ts", "s")
@@ -167,7 +168,8 @@ class Counted(Operator):
         yield 0, punctuation
 
 
-def test_a_flood_of_small_pages_is_worked_off_in_large_ones() -> None:
+def test_a_flood_of_small_pages_is_worked_off_in_large_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Turn, "is_long", lambda turn: False)  # also on a slow machine
     pushed: Pushed = []
     for number in range(500):
         pushed += [("source", page_of([(number, number)])), ("source", Linear(number))]

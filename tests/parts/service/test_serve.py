@@ -58,12 +58,17 @@ from oop_engine.service.checkpoint_manifest import CheckpointManifest, read_mani
 from oop_engine.service.gate import Gate
 from oop_engine.service.service import Service
 from oop_engine.system.disk import Disk
+from oop_engine.system.turn import Turn
 from tests.children import MOST_S
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")
 
 
-async def test_messages_of_a_row_go_in_together_and_a_dead_letter_has_its_own_position() -> None:
+async def test_messages_of_a_row_go_in_together_and_a_dead_letter_has_its_own_position(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Turn, "is_long", lambda turn: False)  # also on a slow machine
+
     def make(format: str) -> Callable[[int], AsyncIterator[Any]]:
         async def feed(start: int) -> AsyncIterator[Any]:
             for number in range(start, 3_000):
