@@ -33,6 +33,7 @@ def test_a_fault_can_be_planted(name: str) -> None:
     for edit in FAULTS[name].edits:
         text = texts.get(edit.file) or (ROOT / edit.file).read_text()
         texts[edit.file] = edit.in_text(text)
+        assert texts[edit.file] != text
     for file, text in texts.items():
         compile(text, file, "exec")
 
