@@ -59,6 +59,7 @@ from oop_engine.spark.run import run_on_spark
 from oop_engine.testing import Case, contract_suite
 from oop_engine.traces import FORMATS
 from oop_engine.traces.format import Marks, readable
+from oop_engine.traces.format_registry import _OF_SUFFIX
 
 SCHEMA = Schema({"ts": pa.int64(), "n": pa.int64()}, "ts", "s")
 PAGES = {
@@ -242,7 +243,15 @@ class LinesWriter:
         self._sink.write(("|".join(map(str, values)) + "\n").encode())
 
 
-LINES = register_format(TraceFormat("toylines", LinesReader, LinesWriter, suffixes=("tl",)))
+LINES = TraceFormat("toylines", LinesReader, LinesWriter, suffixes=("tl",))
+
+
+@pytest.fixture(autouse=True)
+def _lines_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only within a test of this file: others take all formats that there are when they are collected."""
+    for registry in (FORMATS, _OF_SUFFIX):
+        monkeypatch.setattr(registry, "_things", dict(registry._things))
+    register_format(LINES)
 
 
 @pytest.fixture

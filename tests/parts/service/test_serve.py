@@ -37,6 +37,7 @@ from oop_engine import (
     UsageError,
     serve,
 )
+from oop_engine.connectors import pace
 from oop_engine.core.saved import Saved
 from oop_engine.operators import (
     BoundedDisorder,
@@ -68,6 +69,7 @@ async def test_messages_of_a_row_go_in_together_and_a_dead_letter_has_its_own_po
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(Turn, "is_long", lambda turn: False)  # also on a slow machine
+    monkeypatch.setattr(pace, "_SLICE_S", 1e9)
 
     def make(format: str) -> Callable[[int], AsyncIterator[Any]]:
         async def feed(start: int) -> AsyncIterator[Any]:
