@@ -74,7 +74,8 @@ class SparkQuery:
 
     def in_batches(self, *, follow: bool) -> None:
         """Run a streaming query until everything has been read, or for ever."""
-        records = self._records(self._spark.readStream)
+        with failure_of():  # a source in Python is made by a worker, which may lack a package
+            records = self._records(self._spark.readStream)
         if self._stored:
             from oop_engine.spark.tasks.store_task import through_store
 
@@ -93,8 +94,8 @@ class SparkQuery:
 
     def all_at_once(self) -> None:
         """Run one batch."""
-        records = self._records(self._spark.read)
         with failure_of():
+            records = self._records(self._spark.read)
             interruptible(lambda: self._batch(records, None), self._spark.sparkContext.cancelAllJobs)
 
     def _records(self, reader: DataFrameReader | DataStreamReader) -> DataFrame:

@@ -14,6 +14,7 @@ from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 from oop_engine.operators.apply import Apply
+from oop_engine.spark.query import SparkQuery
 from oop_engine.spark.run import run_on_spark
 from oop_engine.spark.session.failures import failure_of
 
@@ -33,6 +34,13 @@ Traceback (most recent call last):
 
 \tat org.apache.spark.api.python.BasePythonRunner.handle(PythonRunner.scala:581)
 """
+
+
+SOURCE = """[PYTHON_DATA_SOURCE_ERROR] Failed to create Python data source instance: Traceback (most recent call last):
+  File "oop_engine/spark/io/source.py", line 14, in <module>
+    import pyarrow as pa
+ModuleNotFoundError: No module named 'pyarrow'
+ SQLSTATE: 38000"""
 
 
 class Unprintable(PySparkException):  # type: ignore[misc]
@@ -64,6 +72,7 @@ def raised(error: Exception, **more: object) -> BaseException:
          "a.csv: row 7"),
         (PySparkException(PYTHON.format(error="\nModuleNotFoundError: No module named 'oop_engine.spark'")), SetupError,
          "the Python of Spark's workers (PYSPARK_PYTHON) has no package 'oop_engine': install it there"),
+        (PySparkException(SOURCE), SetupError, "workers (PYSPARK_PYTHON) has no package 'pyarrow': install it there"),
         (PySparkException(PYTHON.format(error=f"\npy4j.protocol.Py4JJavaError: {JAVA}")), SetupError,
          "[FAILED_READ_FILE"),
     ],
@@ -92,6 +101,23 @@ def test_what_is_not_of_spark_goes_through(error: Exception) -> None:
     with pytest.raises(type(error)) as told, failure_of():
         raise error
     assert told.value is error
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("batch", [False, True])
+def test_a_source_that_cannot_be_planned_is_one_line(
+    spark: SparkSession, batch: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark makes a source in Python with the Python of its workers, before anything runs."""
+
+    def fail(*given: object) -> None:
+        raise PySparkException(SOURCE)
+
+    monkeypatch.setattr(SparkQuery, "_records", fail)
+    graph, schema = Graph("planned"), Schema({"ts": pa.int64()}, "ts", "s")
+    graph.sink("out", graph.source("source", schema))
+    with pytest.raises(SetupError, match="has no package 'pyarrow'"):
+        run_on_spark(graph, {"source": [Page.of(schema, {"ts": [1]})]}, spark=spark, batch=batch)
 
 
 @pytest.mark.spark
