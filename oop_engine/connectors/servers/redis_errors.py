@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from oop_engine.connectors.library import library
@@ -13,12 +14,15 @@ from oop_engine.system.addresses import Address
 __all__ = ["failure_of_redis"]
 
 _FULL = "max number of clients"
+_PIPED = re.compile(r"^Command # \d+ .* of pipeline caused error: \W*(.*?)\W*$", re.DOTALL)
+"""In front of an error of a transaction: a command with all of its values, the row of a user."""
+_OTHER_KIND = "WRONGTYPE"
 
 
 def failure_of_redis(place: str, address: Address, error: Exception) -> SetupError:
     """Return the error to raise for one of the package redis; its class tells whether it passes."""
     errors: Any = library("redis.exceptions", "redis", place)
-    words = address.clean(error)
+    words = _PIPED.sub(r"\1", address.clean(error))
     if isinstance(error, errors.AuthenticationError | errors.AuthorizationError | errors.NoPermissionError):
         return SetupError(f"{place}: {words}: check the name, the password and the rights")
     if isinstance(error, errors.BusyLoadingError) or _FULL in words:
@@ -29,6 +33,10 @@ def failure_of_redis(place: str, address: Address, error: Exception) -> SetupErr
         )
     if isinstance(error, errors.ReadOnlyError):
         return SetupError(f"{place}: is a replica ({words}): give the address of the primary")
+    if _OTHER_KIND in words:
+        return SetupError(
+            f"{place}: must be a stream; there is something else now: take another name, or remove it"
+        )
     if isinstance(error, errors.ConnectionError | errors.TimeoutError | OSError):
         return UnreachableError(why_not(error, address, "server", place))
     strange = isinstance(error, errors.InvalidResponse) or "unknown command" in words

@@ -6,6 +6,8 @@ made.  One that was restored from a backup is as old as before: there the last m
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -13,11 +15,15 @@ from zlib import crc32
 
 from oop_engine.connectors.library import library
 from oop_engine.connectors.source import BEGIN_AGAIN, Position
-from oop_engine.core.errors import TraceError, UsageError
+from oop_engine.core.errors import SetupError, TraceError, UsageError
 from oop_engine.core.values.rfc3339 import rfc3339
+from oop_engine.system.stopwatch import wall
 
 __all__ = ["StreamLog"]
 
+_LOG = logging.getLogger("oop_engine")
+_TOLD_S = 60.0
+"""Seconds between two lines of the log about messages that are not there."""
 _CLOSE_MS = 2
 """Milliseconds by which one moment may differ in two answers of the server, which are rounded."""
 
@@ -36,6 +42,8 @@ class StreamLog:
             msg = f"{place}: a position is the number of a message; got {position!r}"
             raise UsageError(msg)
         self.last, self._created, self._mark = [*known, None, None][:3]
+        self._lacking = 0
+        self._told: float | None = None
 
     @property
     def position(self) -> Position:
@@ -45,7 +53,7 @@ class StreamLog:
     def check(self, about: Any) -> None:
         """Raise ``TraceError`` if the stream was made again, or messages behind the last one may be gone."""
         self.check_made(about)
-        self._check_range(about.state)
+        self._check_range(about)
 
     def check_made(self, about: Any) -> None:
         """Raise ``TraceError`` if the stream was made again."""
@@ -58,7 +66,24 @@ class StreamLog:
             raise TraceError(msg)
         self._created = self._created or created
 
-    def _check_range(self, state: Any) -> None:
+    def check_kind(self, about: Any) -> None:
+        """Raise ``SetupError`` for a stream whose messages are deleted once they were read: none comes again."""
+        kind = getattr(about.config.retention, "value", about.config.retention)
+        if kind in ("workqueue", "interest"):
+            msg = (
+                f"{self._place}: has the retention {kind!r}, so a message is deleted once it was read, and none could "
+                "be read again after a crash: make a stream with the retention 'limits' that has it as its source"
+            )
+            raise SetupError(msg)
+
+    def _check_range(self, about: Any) -> None:
+        state = about.state
+        if (
+            self.last is not None
+            and self.last < state.first_seq - 1
+            and (about.config.max_msgs_per_subject or 0) > 0
+        ):
+            return  # messages were overwritten by later ones of their subjects, which ``note`` tells
         if self.last is not None and not state.first_seq - 1 <= self.last <= state.last_seq:
             some = state.first_seq <= state.last_seq
             there = f"it has {state.first_seq:,} to {state.last_seq:,}" if some else "it is empty"
@@ -68,11 +93,30 @@ class StreamLog:
             )
             raise TraceError(msg)
 
-    def note(self, message: Any) -> None:
-        """Note the last message that was read."""
+    def note(self, messages: Sequence[Any], *, all_subjects: bool) -> None:
+        """Note the last of some messages that were read, and tell of those that are not there, if all would be read."""
+        numbers = [message.metadata.sequence.stream for message in messages]
+        before = numbers[0] - 1 if self.last is None else self.last
+        if all_subjects:
+            self._tell_lacking(numbers[-1] - before - len(numbers), numbers[-1])
+        message = messages[-1]
         about = message.metadata
         self.last = about.sequence.stream
         self._mark = [self.last, *_mark(message.subject, message.data, about.timestamp)]
+
+    def skip_to(self, last: int, *, all_subjects: bool) -> None:
+        """Pass messages up to a number, none of which is there, or is of the subject that is read."""
+        if all_subjects and self.last is not None:
+            self._tell_lacking(last - self.last, last + 1)
+        self.last = last
+
+    def _tell_lacking(self, count: int, before: int) -> None:
+        """Log that messages were not there, once a minute at most."""
+        self._lacking += count
+        if self._lacking and (self._told is None or wall() - self._told >= _TOLD_S):
+            words = "%s: %d messages before %d were deleted, or overwritten by later ones of their subject, unread"
+            _LOG.warning(words, self._place, self._lacking, before)
+            self._told, self._lacking = wall(), 0
 
     async def check_message(self, jetstream: Any, stream: str) -> None:
         """Raise ``TraceError`` if the last message that was read, where it is there, is another one now."""

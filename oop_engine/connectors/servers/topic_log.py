@@ -25,33 +25,40 @@ _NOT_OF_ADMINS = ("group.id", "enable.auto.commit", "auto.offset.reset", "enable
 class TopicLog:
     """The topic ``topic`` as a consumer with ``options`` reads it; ``place`` names it in messages.
 
-    ``seen``: by partition, offset, time (ms) and checksum of the last message that was read.
+    ``options``: of the client that asks for the id; ``id``: that of the topic, once it is known.  ``seen``: by
+    partition, offset, time (ms) and checksum of the last message that was read.
     """
 
     def __init__(self, place: str, topic: str, options: dict[str, Any]) -> None:
         self._place, self._topic = place, topic
-        self._options = {name: value for name, value in options.items() if name not in _NOT_OF_ADMINS}
+        self.options = {name: value for name, value in options.items() if name not in _NOT_OF_ADMINS}
         self._admin: Any = None
-        self._id: str | None = None
+        self.id: str | None = None
         self._has_ids = True
         self.seen: dict[str, list[int]] = {}
 
     def begin(self, position: dict[str, Any]) -> None:
         """Take over a position; raise ``TraceError`` if the topic has another id now."""
         self.seen = {number: list(seen) for number, seen in position.get(SEEN, {}).items()}
-        self._id = position.get(ID)
+        self.id = position.get(ID)
         self.check_id()
 
     def check_id(self) -> None:
         """Raise ``TraceError`` if the topic was made again; brokers that tell no ids are asked once."""
-        found = self._asked()
-        if self._id is not None and found is not None and found != self._id:
+        if (other := self.other_id()) is not None:
             msg = (
-                f"{self._place}: was deleted and made again since its messages were read (its id was {self._id} and is "
-                f"{found}): messages of the earlier topic that were not read are lost: {BEGIN_AGAIN}"
+                f"{self._place}: was deleted and made again since its messages were read (its id was {other[0]} and is "
+                f"{other[1]}): messages of the earlier topic that were not read are lost: {BEGIN_AGAIN}"
             )
             raise TraceError(msg)
-        self._id = self._id or found
+
+    def other_id(self) -> tuple[str, str] | None:
+        """Return the id that was known and that of now, if they differ; the first one that is asked for is known."""
+        found = self._asked()
+        if self.id is not None and found is not None and found != self.id:
+            return self.id, found
+        self.id = self.id or found
+        return None
 
     def note(self, message: Any) -> None:
         """Note the last message of a partition."""
@@ -75,7 +82,7 @@ class TopicLog:
     def position(self, offsets: dict[str, int]) -> dict[str, Any]:
         """Return a position: the offset of each partition, and the identity of the topic."""
         seen = {number: list(mark) for number, mark in self.seen.items() if number in offsets}
-        return {**offsets, **({ID: self._id} if self._id else {}), **({SEEN: seen} if seen else {})}
+        return {**offsets, **({ID: self.id} if self.id else {}), **({SEEN: seen} if seen else {})}
 
     def _asked(self) -> str | None:
         """Return the id of the topic; None: brokers do not tell."""
@@ -83,14 +90,14 @@ class TopicLog:
         if not self._has_ids:
             return None
         if self._admin is None:
-            self._admin = library("confluent_kafka.admin", "kafka", "Kafka").AdminClient(self._options)
+            self._admin = library("confluent_kafka.admin", "kafka", "Kafka").AdminClient(self.options)
         try:
             asked = self._admin.describe_topics(
                 kafka.TopicCollection([self._topic]), request_timeout=_ANSWER_S
             )
             found = str(asked[self._topic].result(timeout=_ANSWER_S).topic_id)
         except (kafka.KafkaException, TimeoutError):
-            self._has_ids = self._id is not None
+            self._has_ids = self.id is not None
             return None
         return found if any(sign not in "A=-" for sign in found) else None
 

@@ -18,10 +18,14 @@ from oop_engine.core.groups.in_python import values_of
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 
-__all__ = ["HeldSink", "Keyed"]
+__all__ = ["HeldSink", "Keyed", "TooLargeError"]
 
-Keyed: TypeAlias = tuple[str | None, bytes]
-"""The key of a message, if it has one, and its payload."""
+Keyed: TypeAlias = tuple[str | None, bytes | None]
+"""The key of a message, if it has one, and its payload; None: it is left out, and keeps its number."""
+
+
+class TooLargeError(SetupError):
+    """The server refuses a message for its size; the sink has read ``most_bytes`` anew, which may be less by now."""
 
 
 class HeldSink(LiveSink, ABC):
@@ -39,7 +43,7 @@ class HeldSink(LiveSink, ABC):
     def __init__(self, format: str | DeclaredFormat, key: str | None = None) -> None:
         self._format, self._key = format, key
         self._payloads_of: PayloadsOf | None = None
-        self._messages: dict[int, list[Keyed]] = {}
+        self._messages: dict[int, list[tuple[str | None, bytes]]] = {}
         self._run, self._repeated = "", set[int]()
         self._in_a_row = RefusedInARow()
 
@@ -120,13 +124,30 @@ class HeldSink(LiveSink, ABC):
         """Send the messages of an epoch, unless that was done."""
         run, epoch, rows, coding, mark = prepared
         decoded = b64decode if coding == "base64" else str.encode
-        messages = [(key, decoded(text)) for key, text in rows]
+        messages: list[Keyed] = [(key, decoded(text)) for key, text in rows]
         try:
-            await self.send(run, epoch, messages, mark if epoch in self._repeated else None)
+            try:
+                await self.send(run, epoch, messages, mark if epoch in self._repeated else None)
+            except TooLargeError as error:  # the limit was lowered since they were made
+                await self.send(run, epoch, self._fitting_now(messages, error), mark)
         except UnreachableError:  # some of them may be there
             self._repeated.add(epoch)
             raise
         self._repeated.discard(epoch)
+
+    def _fitting_now(self, messages: list[Keyed], error: TooLargeError) -> list[Keyed]:
+        """Return messages without those above the limit of now, which are dead letters."""
+        most = self.most_bytes
+        large = {number for number, (_, each) in enumerate(messages) if each and most and len(each) > most}
+        if not large or self.refused is None or not self.keeps_refused:
+            raise error
+        errors = {number: self._too_large(len(messages[number][1] or b"")) for number in large}
+        self._in_a_row.end_epoch([*errors.values()], len(messages) - len(large))
+        coding = "json" if self._format == "jsonl" else None
+        for number, each in errors.items():
+            payload = messages[number][1] or b""
+            self.refused(str(each), payload.decode() if coding else payload, 1, coding=coding)
+        return [(key, None if number in large else each) for number, (key, each) in enumerate(messages)]
 
     @property
     @abstractmethod
@@ -148,4 +169,7 @@ class HeldSink(LiveSink, ABC):
 
     @abstractmethod
     async def send(self, run: str, epoch: int, messages: list[Keyed], mark: Any) -> None:
-        """Send the messages of an epoch, unless that was done; ``mark``: None if it surely was not."""
+        """Send the messages of an epoch, unless that was done; ``mark``: None if it surely was not.
+
+        Raises ``TooLargeError`` if the server takes no message of such a size; some of the epoch may be there then.
+        """

@@ -15,7 +15,8 @@ from oop_engine.connectors.refusals import refused_by_nats
 from oop_engine.connectors.registry.declared_format import DeclaredFormat
 from oop_engine.connectors.servers.nats_client import nats_connected
 from oop_engine.connectors.servers.reasons import why_not
-from oop_engine.connectors.sinks.held import HeldSink, Keyed
+from oop_engine.connectors.sinks.held import HeldSink, Keyed, TooLargeError
+from oop_engine.connectors.sinks.taken_up import TakenUp
 from oop_engine.core.errors import SetupError
 from oop_engine.system.addresses import Address
 from oop_engine.system.knobs import knob
@@ -27,6 +28,8 @@ _AT_ONCE = knob(__name__, "_AT_ONCE", 256)
 _ID = "Nats-Msg-Id"
 _FOR_GOOD = (10_039, 10_076, 10_077)
 """Codes of JetStream under 503 that do not pass: it is not enabled; the stream is full."""
+_TOO_LARGE = 10_054
+"""The code of JetStream for a message above the limit of its stream."""
 
 
 class JetStreamSubject(HeldSink):
@@ -36,7 +39,8 @@ class JetStreamSubject(HeldSink):
     leaves out one that comes twice within the stream's time for that (2 minutes).  A service that starts again after a
     longer time first reads from the stream which messages of its last epoch are there, and sends the others: so each
     is there once as long as the stream keeps it.  ``options`` are those of ``nats.connect``.  Raises ``SetupError`` if
-    no server answers, or no stream has the subject.
+    no server answers, or no stream has the subject; ``SnapshotError`` if the stream was made again, or restored, since
+    results were published to it.
     """
 
     def __init__(
@@ -52,6 +56,7 @@ class JetStreamSubject(HeldSink):
         self._client: Any = None
         self._address = Address(server, options)
         self._broken = deque[Exception](maxlen=10)
+        self._taken_up = TakenUp(self.place)
 
     async def connect(self) -> None:
         """Connect, and look for the stream that takes up the subject."""
@@ -87,7 +92,9 @@ class JetStreamSubject(HeldSink):
         self._client = await nats_connected(nats, self._server, quiet, **{**options, **self._options})
         self._jetstream = self._client.jetstream(timeout=link.ANSWER_S)
         self._stream = await self._jetstream.find_stream_name_by_subject(self._subject)
-        longest = (await self._jetstream.stream_info(self._stream)).config.max_msg_size or -1
+        about = await self._jetstream.stream_info(self._stream)
+        self._taken_up.check(about)
+        longest = about.config.max_msg_size or -1
         server = self._client.max_payload
         head = len(f"NATS/1.0\r\n{_ID}: {self._run}-{10**12}-{10**9}\r\n\r\n")  # which counts, too
         self.most_bytes = (server if longest < 0 else min(server, longest)) - head
@@ -101,10 +108,14 @@ class JetStreamSubject(HeldSink):
         except self.failures as error:
             await self.close()
             cause = self._address.cause(error)
+            if self._is_too_large(error):
+                await self._check_taken_up(error)  # which has the limit of now
+                msg = f"{self.place}: {self._address.clean(error)}: raise its limit"
+                raise TooLargeError(msg) from cause
             if (refused := refused_by_nats([*self._broken, error])) is not None:
                 msg = f"{self.place}: {self._address.clean(refused)}: check rights and limits"
                 raise SetupError(msg) from cause
-            if isinstance(error, self._errors.NoStreamResponseError):
+            if isinstance(error, self._errors.NoStreamResponseError | self._errors.NotFoundError):
                 await self._check_taken_up(error)
             if self._is_refusal(error):
                 msg = f"{self.place}: {self._address.clean(error)}: check the stream's limits"
@@ -118,6 +129,11 @@ class JetStreamSubject(HeldSink):
             return False
         passes = isinstance(error, self._errors.ServiceUnavailableError) and error.err_code not in _FOR_GOOD
         return not passes
+
+    def _is_too_large(self, error: Exception) -> bool:
+        """Tell whether a message is above the limit of the stream, or that of the server, which may have changed."""
+        of_stream = isinstance(error, self._errors.APIError) and error.err_code == _TOO_LARGE
+        return of_stream or "maximum payload" in str(error).lower()
 
     async def _check_taken_up(self, error: Exception) -> None:
         """Raise ``SetupError`` if no stream takes the subject up any more; nothing if the server is just away."""
@@ -151,24 +167,31 @@ class JetStreamSubject(HeldSink):
             asked.cancel()
             lost.cancel()
 
-    async def mark(self) -> int:
-        """Return the number of the last message of the stream: those of the epoch come behind it."""
+    async def mark(self) -> list[Any]:
+        """Return the number of the last message of the stream, before those of the epoch, and its identity."""
         about = await self._asked(lambda: self._jetstream.stream_info(self._stream))
-        return int(about.state.last_seq)
+        self._taken_up.check(about)
+        return [int(about.state.last_seq), *(self._taken_up.known or ())]
 
-    async def send(self, run: str, epoch: int, messages: list[Keyed], mark: int | None) -> None:
+    async def send(self, run: str, epoch: int, messages: list[Keyed], mark: list[Any] | None) -> None:
         """Publish the messages of an epoch that are not there, in their order."""
         await self._asked(lambda: self._publish(run, epoch, messages, mark))
 
-    async def _publish(self, run: str, epoch: int, messages: list[Keyed], mark: int | None) -> None:
-        named = {f"{run}-{epoch}-{number}": payload for number, (_, payload) in enumerate(messages)}
-        for known in await self._there(named, mark) if mark is not None else ():
-            del named[known]
+    async def _publish(self, run: str, epoch: int, messages: list[Keyed], mark: list[Any] | None) -> None:
+        numbered = enumerate(payload for _, payload in messages)
+        named = {f"{run}-{epoch}-{number}": each for number, each in numbered if each is not None}
+        if mark is not None:
+            last, *known = mark
+            if not self._taken_up.is_one(known, epoch):
+                last = 0
+            for name in await self._there(named, last):
+                del named[name]
         left = [*named.items()]
         for at in range(0, len(left), _AT_ONCE):
             some = left[at : at + _AT_ONCE]
             sent = (self._jetstream.publish(self._subject, data, headers={_ID: name}) for name, data in some)
-            await asyncio.gather(*sent)
+            for answer in await asyncio.gather(*sent):
+                self._taken_up.note(answer)
 
     async def _there(self, named: dict[str, bytes], mark: int) -> set[str]:
         """Return the ids that messages behind ``mark`` have."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from contextlib import suppress
 from typing import Any
@@ -12,9 +13,11 @@ from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.refusals import kafka_is_away
 from oop_engine.connectors.registry.declared_format import DeclaredFormat
-from oop_engine.connectors.sinks.held import HeldSink, Keyed
-from oop_engine.core.errors import SetupError
+from oop_engine.connectors.servers.topic_log import TopicLog
+from oop_engine.connectors.sinks.held import HeldSink, Keyed, TooLargeError
+from oop_engine.core.errors import SetupError, SnapshotError
 from oop_engine.system.on_thread import on_thread
+from oop_engine.system.stopwatch import wall
 
 __all__ = ["KafkaTopic"]
 
@@ -23,6 +26,9 @@ _MOST_BYTES = 1_000_000
 """The limit of librdkafka, which brokers have, too, unless ``message.max.bytes`` is another one."""
 _HEAD = 512
 """Bytes of a batch besides the key and the payload of its only message."""
+_LOOK_S = 10.0
+"""Seconds from a look at the id of the topic to the next."""
+_LOG = logging.getLogger("oop_engine")
 
 
 class KafkaTopic(HeldSink):
@@ -32,7 +38,7 @@ class KafkaTopic(HeldSink):
     the epoch is an offset that is committed in it: so each is there once for those who read committed messages.  A
     transaction dies with its process, so until it is committed the rows of an epoch are in the checkpoint: results
     are for this, raw streams are not.  ``options`` are those of librdkafka.  Raises ``SetupError`` if no broker
-    answers, or the topic is not known.
+    answers, or the topic is not known; ``SnapshotError`` if it was made again since results were sent to it.
     """
 
     def __init__(
@@ -46,6 +52,7 @@ class KafkaTopic(HeldSink):
         self._lost = False
         self._limit: int | None = None
         self._rights = KafkaRights(self.place)
+        self._log, self._due_s = TopicLog(self.place, topic, {}), 0.0
 
     async def connect(self) -> None:
         """Begin to be the only one who sends under the name of this run."""
@@ -53,7 +60,11 @@ class KafkaTopic(HeldSink):
 
     async def send(self, run: str, epoch: int, messages: list[Keyed], mark: Any) -> None:
         """Send the messages of an epoch, unless that was done."""
-        await on_thread(self._send, epoch, messages)
+        await on_thread(self._send, epoch, messages, mark)
+
+    async def mark(self) -> str | None:
+        """Return the id of the topic; None: brokers do not tell."""
+        return self._log.id
 
     async def close(self) -> None:
         """Let the broker know that nothing more comes."""
@@ -79,12 +90,9 @@ class KafkaTopic(HeldSink):
 
     def _begin(self, kafka: Any) -> None:
         self._lost = False
-        common = {
-            "log_level": _SEVERE,
-            "error_cb": self._lose,
-            **self._options,
-            "bootstrap.servers": self._servers,
-        }
+        known = {"log_level": _SEVERE, **self._options, "bootstrap.servers": self._servers}
+        common = {**known, "error_cb": self._lose}
+        self._log.options = known
         group = f"oop-engine-{self._run}-{self._topic}"
         self._consumer = kafka.Consumer({**common, "group.id": group, "enable.auto.commit": False})
         producing = {**common, "transactional.id": group, "enable.idempotence": True}
@@ -99,7 +107,21 @@ class KafkaTopic(HeldSink):
             batch = min(most, int(self._options.get("batch.size", most)))
             self._producer = kafka.Producer({**producing, "batch.size": batch})
         self._producer.init_transactions(link.ANSWER_S)
+        self._look()
         self.most_bytes = max(most - _HEAD, 1)
+
+    def _look(self) -> None:
+        """Raise ``SnapshotError`` if the topic is another one than before; brokers are asked now and then."""
+        if wall() < self._due_s:
+            return
+        self._due_s = wall() + _LOOK_S
+        if (other := self._log.other_id()) is not None:
+            self._log.id = other[1]
+            msg = (
+                f"{self.place}: lacks results that were committed: it was deleted and made again (its id was "
+                f"{other[0]} and is {other[1]}): restart the service to go on without them"
+            )
+            raise SnapshotError(msg)
 
     def _limit_of_topic(self, common: dict[str, Any]) -> int:
         """Return the bytes of a batch that the topic takes, asked for once; brokers may not tell."""
@@ -113,12 +135,17 @@ class KafkaTopic(HeldSink):
             self._limit = self._limit or sys.maxsize
         return self._limit
 
-    def _send(self, epoch: int, rows: list[Keyed]) -> None:
+    def _send(self, epoch: int, rows: list[Keyed], mark: Any) -> None:
         kafka = library("confluent_kafka", "kafka", "KafkaTopic")
         try:
             if self._producer is None or self._is_lost():
                 self._let_go()
                 self._begin(kafka)
+            self._look()
+            if mark is not None and self._log.id not in (None, mark):
+                _LOG.warning(
+                    "%s: was deleted and made again: results before epoch %d are gone", self.place, epoch
+                )
             self._in_one(kafka, epoch, rows)
         except kafka.KafkaException as error:
             if not (away := kafka_is_away(kafka.KafkaError, error.args[0])):
@@ -133,7 +160,9 @@ class KafkaTopic(HeldSink):
                     f"{self.place}: a message is larger than brokers take ({error.args[0].str()}): raise "
                     "message.max.bytes (options) and max.message.bytes (topic), or leave such rows out of the graph"
                 )
-                raise SetupError(msg) from error
+                self._limit = None
+                self._begin(kafka)  # which has the limit of now
+                raise TooLargeError(msg) from error
             if not away:
                 raise
             words = error.args[0].str()
@@ -160,7 +189,7 @@ class KafkaTopic(HeldSink):
             raise kafka.KafkaException(kafka.KafkaError(kafka.KafkaError._TRANSPORT))
         self._producer.begin_transaction()
         for key, value in rows:
-            while True:
+            while value is not None:
                 try:
                     self._producer.produce(self._topic, value, key)
                     break

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from oop_engine.connectors import link
 from oop_engine.connectors.library import library
 from oop_engine.connectors.registry.declared_format import DeclaredFormat
 from oop_engine.connectors.servers.redis_errors import failure_of_redis
-from oop_engine.connectors.sinks.held import HeldSink, Keyed
+from oop_engine.connectors.sinks.held import HeldSink, Keyed, TooLargeError
 from oop_engine.core.errors import SetupError, SnapshotError
 from oop_engine.system.addresses import Address
 
@@ -16,6 +17,8 @@ __all__ = ["RedisEntries"]
 
 _MOST_BYTES = 512 << 20
 """The limit of a server that has no other one."""
+_TRIES = 5
+"""Of a transaction, in which another process may change the number of the epoch."""
 
 
 class RedisEntries(HeldSink):
@@ -24,7 +27,7 @@ class RedisEntries(HeldSink):
     ``field``: that of an entry which has the payload.  ``most``: the stream is trimmed to about so many entries; None:
     never.  The entries of an epoch and its number, in the key ``oop-engine:{stream}:...``, are one transaction: so each
     is there once, as long as Redis keeps its data.  Raises ``SetupError`` if no server answers, or there is no stream
-    under that name but something else.
+    under that name but something else; ``SnapshotError`` if the stream, or the number, is gone since.
     """
 
     def __init__(
@@ -40,6 +43,7 @@ class RedisEntries(HeldSink):
         self._url, self._stream, self._field, self._most = url, stream, field, most
         self._client: Any = None
         self._last = -1
+        self._added = 0
         self._address = Address(url)
 
     async def connect(self) -> None:
@@ -48,9 +52,9 @@ class RedisEntries(HeldSink):
         self._errors = library("redis.exceptions", "redis", "RedisEntries")
         self.failures = (self._errors.RedisError, OSError)
         limits = {"socket_connect_timeout": link.ANSWER_S, "socket_timeout": link.ANSWER_S}
-        self._client = redis.Redis.from_url(self._url, decode_responses=True, **limits)
+        self._client = redis.Redis.from_url(self._url, **limits)
         try:
-            kind = await self._client.type(self._stream)
+            kind = (await self._client.type(self._stream)).decode()
             self.most_bytes = await self._limit()
         except (self._errors.RedisError, OSError) as error:
             await self.close()
@@ -66,19 +70,48 @@ class RedisEntries(HeldSink):
             found = await self._client.config_get("proto-max-bulk-len")
         except self._errors.ResponseError:  # this client may not ask
             found = {}
-        return int(found.get("proto-max-bulk-len", _MOST_BYTES))
+        return int(next(iter(found.values()), _MOST_BYTES))
 
     async def send(self, run: str, epoch: int, messages: list[Keyed], mark: Any) -> None:
         """Add the entries of an epoch, unless that was done."""
         try:
+            await self._check_stream()
             await self._add(run, epoch, messages)
+            self._added = await self._entries() or 0
         except (self._errors.RedisError, OSError) as error:
-            raise failure_of_redis(self.place, self._address, error) from self._address.cause(error)
+            raise await self._failure(error, messages) from self._address.cause(error)
+
+    async def _failure(self, error: Exception, messages: list[Keyed]) -> SetupError:
+        """Return the error to raise; the server ends the connection of a message above its limit of now."""
+        found = failure_of_redis(self.place, self._address, error)
+        if isinstance(error, self._errors.ConnectionError | self._errors.ResponseError | OSError):
+            with suppress(self._errors.RedisError, OSError):
+                self.most_bytes = await self._limit()
+                if any(each is not None and len(each) > self.most_bytes for _, each in messages):
+                    return TooLargeError(str(found))
+        return found
+
+    async def _entries(self) -> int | None:
+        """Return how many entries were ever added to the stream; None: this client may not ask."""
+        try:
+            return int((await self._client.xinfo_stream(self._stream))["entries-added"])
+        except self._errors.NoPermissionError:
+            return None
+        except self._errors.ResponseError:  # there is none, or something else
+            return 0
+
+    async def _check_stream(self) -> None:
+        """Raise ``SnapshotError`` if the stream lacks entries of this process that nobody trimmed."""
+        there = await self._entries()
+        if there is not None and there < self._added:
+            self._added = 0
+            msg = "the stream was deleted, has expired, or was restored"
+            raise self._lost(msg)
 
     async def _add(self, run: str, epoch: int, messages: list[Keyed]) -> None:
         done = self._mark_of(run)
         async with self._client.pipeline(transaction=True) as pipe:
-            while True:
+            for _ in range(_TRIES):
                 try:
                     await pipe.watch(done)
                     there = int(await pipe.get(done) or -1)
@@ -86,7 +119,7 @@ class RedisEntries(HeldSink):
                     if there >= epoch:
                         return
                     pipe.multi()
-                    for _, payload in messages:
+                    for payload in (each for _, each in messages if each is not None):
                         pipe.xadd(self._stream, {self._field: payload}, maxlen=self._most, approximate=True)
                     pipe.set(done, epoch)
                     await pipe.execute()
@@ -94,16 +127,21 @@ class RedisEntries(HeldSink):
                     continue
                 self._last = epoch
                 return
+        msg = "the server has closed the connection"  # the package takes that for a change of the number, too
+        raise ConnectionError(msg)
 
     def _check(self, there: int) -> None:
         """Raise ``SnapshotError`` unless the server has the last epoch that this process has committed."""
         if there < self._last:
-            last, self._last = self._last, -1
-            msg = (
-                f"{self.place}: lacks the results of epoch {last}, which was committed: the server was flushed or "
-                "restored, or a replica took over without the last entries: restart the service to go on without them"
-            )
-            raise SnapshotError(msg)
+            why = "the server was flushed or restored, or a replica took over without the last entries"
+            raise self._lost(why)
+
+    def _lost(self, why: str) -> SnapshotError:
+        last, self._last = self._last, -1
+        return SnapshotError(
+            f"{self.place}: lacks the results of epoch {last}, which was committed: {why}: restart the service to "
+            "go on without them"
+        )
 
     async def forget(self) -> None:
         """Remove the number of the last epoch."""

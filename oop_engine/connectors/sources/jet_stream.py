@@ -37,7 +37,8 @@ class JetStream(LiveSource):
     ``subject``: those of it alone.  The position is a sequence number of the stream, when the stream was made, and when
     that message was stored.  ``follow=False``: end at the messages that are there now.  ``options`` are those of
     ``nats.connect``.  Raises ``SetupError`` if no server answers or there is no such stream, ``TraceError`` if messages
-    behind the position are gone, or the stream was deleted and made again: nothing is skipped.  A
+    behind the position are gone, or the stream was deleted and made again: nothing is skipped but messages that were
+    overwritten (``max_msgs_per_subject``, buckets of keys and values) or deleted alone, which a line tells.  A
     schema may have columns of the message: ``_subject``, ``_sequence``, ``_time``, ``_headers``.
     """
 
@@ -137,6 +138,7 @@ class JetStream(LiveSource):
         jetstream, log = client.jetstream(timeout=link.ANSWER_S), StreamLog(self._place, position)
         about = await self._state(jetstream)
         log.check(about)
+        log.check_kind(about)
         self.link.here()
         if log.last is None:
             log.last = max(about.state.first_seq - 1, 0)  # 0: it never had a message
@@ -151,7 +153,7 @@ class JetStream(LiveSource):
                     about = await self._state(jetstream)
                     log.check_made(about) if numbers[0].stream == log.last + 1 else log.check(about)
                 had = numbers[-1].consumer
-                log.note(messages[-1])
+                log.note(messages, all_subjects=self._subject is None)
                 yield [self._payload(message) for message in messages], log.position
             elif messages or (sent := await self._sent(asking)) is None or sent.delivered.consumer_seq != had:
                 with suppress(library("nats.errors", "nats", "JetStream").Error):
@@ -161,7 +163,7 @@ class JetStream(LiveSource):
                 about = await self._state(jetstream)
                 log.check(about)
                 if log.last < end:  # all up to there is of other subjects
-                    log.last = end
+                    log.skip_to(end, all_subjects=self._subject is None)
                     yield [], log.position
                 if not self._follow and about.state.last_seq == end:
                     return
