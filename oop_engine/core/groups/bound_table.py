@@ -19,6 +19,7 @@ from oop_engine.core.groups.group_index import IN_NUMPY, GroupIndex, KeyTables, 
 from oop_engine.core.groups.timers import Timers
 from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Punctuation
 from oop_engine.core.saved import Saved
+from oop_engine.core.sizes import room_for
 from oop_engine.system.knobs import knob
 
 __all__ = ["BoundTable"]
@@ -40,9 +41,7 @@ class BoundTable:
         self._out = np.full(0, NEVER)  # (capacity,)  bounds passed on
         self._over = np.zeros(0, np.bool_)  # (capacity,)  groups to forget
         self._gone = 0  # how many are over
-        self._on = np.full(
-            (0, 2), _NOWHERE, np.int16
-        )  # (capacity, 2)  inputs with a timer: where stuck, where ahead
+        self._on = self._without_timers(0)  # (capacity, 2)  inputs with a timer: where stuck, where ahead; 1 of one
         self._timers: list[Timers] | None = None  # of each input, where there are many groups
         self._endings: list[pa.RecordBatch] = []  # groups of fewer attributes that are over
 
@@ -164,7 +163,7 @@ class BoundTable:
             self._index.keep(left)
             self._grouped, self._out = self._grouped[left], self._out[left]
             self._over, self._gone = np.zeros(left.size, np.bool_), 0
-            self._on, self._timers = np.full((left.size, 2), _NOWHERE, np.int16), None
+            self._on, self._timers = self._without_timers(left.size), None
             slots = left[:0]
         self.watch(linear, slots)
 
@@ -224,15 +223,18 @@ class BoundTable:
         size = len(np.unique(table._index.encode(keys.columns)))
         table._grouped = saved.integers("grouped", (size, inputs))
         table._out = saved.integers("out", (size,))
-        table._over, table._on = np.zeros(size, np.bool_), np.full((size, 2), _NOWHERE, np.int16)
+        table._over, table._on = np.zeros(size, np.bool_), table._without_timers(size)
         return table
 
     def _grow(self, size: int) -> None:
         if size <= len(self._out):
             return
-        more = max(size, 2 * len(self._out)) - len(self._out)
+        more = room_for(size, len(self._out)) - len(self._out)
         inputs = self._grouped.shape[1]
         self._grouped = np.vstack([self._grouped, np.full((more, inputs), NEVER)])
         self._out = np.concatenate([self._out, np.full(more, NEVER)])
         self._over = np.concatenate([self._over, np.zeros(more, np.bool_)])
-        self._on = np.vstack([self._on, np.full((more, 2), _NOWHERE, np.int16)])
+        self._on = np.vstack([self._on, self._without_timers(more)])
+
+    def _without_timers(self, groups: int) -> NDArray[np.int16]:
+        return np.full((groups, min(self._grouped.shape[1], 2)), _NOWHERE, np.int16)

@@ -21,13 +21,14 @@ from oop_engine.system.knobs import knob
 __all__ = ["Timers"]
 
 Integers = NDArray[np.int64]
+Run = tuple[Integers, Integers | NDArray[np.int32]]
 _NONE = 2**63 - 1
 _AT_ONCE = knob(__name__, "_AT_ONCE", 64)  # timers that are set anew
 _NOTHING = np.empty(0, np.int64)
 
 
 class Timers:
-    """Timers of slots, int64; ``least``: the earliest time, or ``2**63 - 1``.
+    """Timers of slots, int64 (below 2**31 they take half of it); ``least``: the earliest time, or ``2**63 - 1``.
 
     >>> timers = Timers()
     >>> timers.set(np.array([30, 10, 20]), np.array([0, 1, 2]))
@@ -36,7 +37,7 @@ class Timers:
     """
 
     def __init__(self) -> None:
-        self._runs: list[tuple[Integers, Integers]] = []  # times ascending, and their slots
+        self._runs: list[Run] = []  # times ascending, and their slots
         self.least = _NONE
 
     def __len__(self) -> int:
@@ -45,14 +46,14 @@ class Timers:
     @property
     def nbytes(self) -> int:
         """Bytes of all timers."""
-        return 16 * len(self)
+        return sum(times.nbytes + slots.nbytes for times, slots in self._runs)
 
     def set(self, times: Integers, slots: Integers) -> None:
         """Set a timer for each of some slots; amortised O(log n) each."""
         if not times.size:
             return
         order = np.argsort(times, kind="stable")
-        run = times[order], slots[order]
+        run: Run = times[order], _narrow(slots[order])
         self.least = min(self.least, int(run[0][0]))
         while self._runs and self._runs[-1][0].size < 2 * run[0].size:
             run = _merged(self._runs.pop(), run)
@@ -74,7 +75,7 @@ class Timers:
         self._runs = left
         self._settle()
         self.least = min((int(times[0]) for times, _ in self._runs), default=_NONE)
-        return np.concatenate(found)
+        return np.concatenate(found, dtype=np.int64)
 
     def due_at(self, now: int) -> Integers:
         """Return the slots whose time is ``now`` or before it, likewise."""
@@ -83,7 +84,7 @@ class Timers:
         if now < _NONE:
             return self.due(now + 1)
         found, self._runs, self.least = [slots for _, slots in self._runs], [], _NONE
-        return np.concatenate(found) if found else _NOTHING
+        return np.concatenate(found, dtype=np.int64) if found else _NOTHING
 
     def first(self, least: Integers) -> int:
         """Return the least time of all slots, which are at ``least[slot]`` now, or ``2**63 - 1``.
@@ -114,7 +115,11 @@ class Timers:
             self._runs.append(run)
 
 
-def _merged(one: tuple[Integers, Integers], other: tuple[Integers, Integers]) -> tuple[Integers, Integers]:
+def _narrow(slots: Integers) -> Integers | NDArray[np.int32]:
+    return slots.astype(np.int32) if int(slots.max()) < 1 << 31 else slots
+
+
+def _merged(one: Run, other: Run) -> Run:
     times, slots = np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]])
     order = np.argsort(times, kind="stable")  # of two sorted runs: a merge
     return times[order], slots[order]

@@ -18,6 +18,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.progress import Progress
 from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Linear, passed
 from oop_engine.core.saved import Saved
+from oop_engine.core.sizes import room_for
 from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.values.columns import Integers, filled_up
 
@@ -123,7 +124,7 @@ class BehindGroups(Behind):
         """Return the bounds of all groups that are known, by slot."""
         known = self._groups.size
         if known > self._own.size:
-            self._own = filled_up(self._own, max(known, 2 * self._own.size), NEVER)
+            self._own = filled_up(self._own, room_for(known, self._own.size), NEVER)
             self._measure()
         if known > self._known and self._of_groups.groups:
             self._own[self._known : known] = self._of_groups.bounds(self._keys(np.arange(self._known, known)))

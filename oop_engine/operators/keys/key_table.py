@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.core.groups.integer_table import layout
+from oop_engine.core.sizes import room_for
 from oop_engine.operators.kernels import places as kernels
+from oop_engine.operators.values.columns import filled_up
 from oop_engine.system.knobs import knob
 
 __all__ = ["KeyTable"]
@@ -74,7 +76,7 @@ class KeyTable:
         """Make room for ``values``, and a null."""
         wanted = len(self) + values.size + 1
         if wanted > self.keys.size:
-            self.keys = np.concatenate([self.keys[: len(self)], np.zeros(2 * wanted - len(self), np.int64)])
+            self.keys = filled_up(self.keys[: len(self)], room_for(wanted, self.keys.size), 0)
             self.nbytes = self.keys.nbytes + self._places.nbytes
         least, most = self._range(values)
         if (found := layout(least, most, wanted, self._lowest, self._places.size)) is not None:

@@ -14,6 +14,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, shift
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
+from oop_engine.core.sizes import room_for
 from oop_engine.operators.kernels.ordering import due, nth_largest
 from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.policies.policies import PerGroup
@@ -129,7 +130,7 @@ class GroupProgress:
     def _grow(self, size: int) -> None:
         capacity = self._table.shape[1]
         if size > capacity:
-            more = max(size, 2 * capacity) - capacity
+            more = room_for(size, capacity) - capacity
             self._largest = np.vstack([self._largest, np.full((more, self._count + 1), NEVER)])
             self._table = np.hstack([self._table, np.full((4, more), NEVER)])
 

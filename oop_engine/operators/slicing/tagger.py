@@ -20,6 +20,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, GroupWise, Joint, Linear, Punctuation, Watermark
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
+from oop_engine.core.sizes import room_for
 from oop_engine.operators.aggregates import Aggregation
 from oop_engine.operators.keys.group_match import GroupMatch
 from oop_engine.operators.keys.tables import IN_KERNELS
@@ -102,7 +103,7 @@ class Tagger:
             return page.times, None
         slots = self._index.encode([page.column(name) for name in self._by], len(page))
         if len(self._index) > self._next.size:
-            self._next = filled_up(self._next, max(len(self._index), 2 * self._next.size), 0)
+            self._next = filled_up(self._next, room_for(len(self._index), self._next.size), 0)
         positions = self._next[slots] + ranks(slots)
         self._alive += int(np.count_nonzero(positions == 0))
         np.maximum.at(self._next, slots, positions + 1)

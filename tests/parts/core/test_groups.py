@@ -169,7 +169,7 @@ def test_bytes_follow_the_keys(kind: pa.DataType, tables: KeyTables) -> None:
     index = GroupIndex([kind], tables)
     empty = index.nbytes
     index.encode([pa.array(range(100_000)).cast(kind)])
-    assert 100_000 * (8 + 8) < index.nbytes < 100_000 * 250
+    assert 100_000 * (8 + 4) < index.nbytes < 100_000 * 250
     index.keep(np.arange(3))
     assert index.nbytes < empty + 100_000
 
