@@ -74,11 +74,11 @@ from oop_engine.operators.slicing.row_windows import RowWindows
 from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.strategy import Assembly, Query, Strategy, checked_query, stores
 from oop_engine.operators.slicing.tagger import Tagger, bind
+from oop_engine.operators.slicing.written import written
 from oop_engine.operators.triggers import AfterMatch, Emit
 from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.values.expressions import columns_of
 from oop_engine.operators.values.flush import Flush
-from oop_engine.operators.values.written import written
 from oop_engine.operators.windows import (
     Definition,
     Extents,

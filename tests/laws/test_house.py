@@ -16,6 +16,7 @@ import pytest
 import oop_engine
 from oop_engine import operators
 from tests.laws.test_layers import FLOORS, KNOWS_OPERATORS, RANK
+from tests.rooms import description, floors, imports, room_of, without_shortcuts
 from tests.sources import FILES, ROOT, parsed, text_of
 
 MOST_FILES = 16
@@ -30,6 +31,7 @@ GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
 CARDS = (ROOT / "oop_engine" / "operators" / "README.md").read_text()
 MISSING = "Not there:"
 DESIGN = (ROOT / "docs" / "design.md").read_text()
+PICTURE = (ROOT / "docs" / "images" / "house.svg").read_text()
 DOCUMENTS = sorted(
     [
         *ROOT.glob("*.md"),
@@ -83,6 +85,22 @@ def without_a_word(public: Iterable[str], *documents: str) -> set[str]:
     """Return the public names that no document mentions."""
     words = set(re.findall(r"\w+", " ".join(documents)))
     return set(public) - words
+
+
+def test_the_picture_of_the_house_is_true() -> None:
+    rooms = imports()
+    assert "(images/house.svg)" in DESIGN
+    assert description(rooms) in PICTURE, "python docs/images/draw_house.py draws it anew"
+    rooms["core"].add("traces")
+    assert description(rooms) not in PICTURE
+
+
+def test_rooms_stand_above_those_that_they_import() -> None:
+    names = ["oop_engine.core.page", "oop_engine.operators.meld", "oop_engine.operators.keys.behind"]
+    assert list(map(room_of, names)) == ["core", "operators", "operators/keys"]
+    rooms = {"a": set[str](), "b": {"a"}, "c": {"a", "b"}}
+    assert floors(rooms) == {"a": 0, "b": 1, "c": 2}
+    assert without_shortcuts(rooms)["c"] == {"b"}
 
 
 def test_a_file_in_a_folder_of_operators_is_one_operator() -> None:

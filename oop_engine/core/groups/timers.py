@@ -21,7 +21,8 @@ from oop_engine.system.knobs import knob
 __all__ = ["Timers"]
 
 Integers = NDArray[np.int64]
-Run = tuple[Integers, Integers | NDArray[np.int32]]
+Slots = Integers | NDArray[np.int32]
+Run = tuple[Integers, Slots]
 _NONE = 2**63 - 1
 _AT_ONCE = knob(__name__, "_AT_ONCE", 64)  # timers that are set anew
 _NOTHING = np.empty(0, np.int64)
@@ -48,7 +49,7 @@ class Timers:
         """Bytes of all timers."""
         return sum(times.nbytes + slots.nbytes for times, slots in self._runs)
 
-    def set(self, times: Integers, slots: Integers) -> None:
+    def set(self, times: Integers, slots: Slots) -> None:
         """Set a timer for each of some slots; amortised O(log n) each."""
         if not times.size:
             return
@@ -115,7 +116,7 @@ class Timers:
             self._runs.append(run)
 
 
-def _narrow(slots: Integers) -> Integers | NDArray[np.int32]:
+def _narrow(slots: Slots) -> Slots:
     return slots.astype(np.int32) if int(slots.max()) < 1 << 31 else slots
 
 

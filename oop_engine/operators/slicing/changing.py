@@ -37,8 +37,8 @@ from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.store import Reach, Store
 from oop_engine.operators.slicing.strategy import Query, numbered_stores
 from oop_engine.operators.slicing.window_states import WindowStates
+from oop_engine.operators.slicing.written import definition_of, written
 from oop_engine.operators.values.columns import Integers
-from oop_engine.operators.values.written import definition_of, written
 from oop_engine.operators.windows import Definition, Extents, Windows
 
 __all__ = ["Changing", "changed_windows", "read_change"]

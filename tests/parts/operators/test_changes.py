@@ -19,7 +19,7 @@ from oop_engine import (
 )
 from oop_engine.core.change import Change
 from oop_engine.operators.aggregates import Count, Sum
-from oop_engine.operators.values.written import definition_of, written
+from oop_engine.operators.slicing.written import definition_of, written
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import (
     Global,
