@@ -41,7 +41,7 @@ class BoundTable:
         self._out = np.full(0, NEVER)  # (capacity,)  bounds passed on
         self._over = np.zeros(0, np.bool_)  # (capacity,)  groups to forget
         self._gone = 0  # how many are over
-        self._on = self._without_timers(0)  # (capacity, 2)  inputs with a timer: where stuck, where ahead; 1 of one
+        self._on = self._without_timers(0)  # inputs with a timer: where stuck, where ahead
         self._timers: list[Timers] | None = None  # of each input, where there are many groups
         self._endings: list[pa.RecordBatch] = []  # groups of fewer attributes that are over
 
