@@ -13,6 +13,7 @@ from oop_engine.core.errors import GraphError
 from oop_engine.core.graphs.html import table_html
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
+from oop_engine.operators.aggregates import Aggregation
 from oop_engine.operators.apply import Apply
 from oop_engine.operators.distinct import Distinct
 from oop_engine.operators.edge.punctuate import Punctuate
@@ -107,6 +108,10 @@ class DataStream(Runnable):
         """Return the columns under other names: ``{"old": "new"}``."""
         self.schema.require(names, "rename")
         return self._then("rename", Project({names.get(one, one): one for one in self.columns}))
+
+    def agg(self, **aggregates: Aggregation | str) -> DataStream:
+        """Return the aggregates of the whole stream, when it ends; ``group_by`` and ``window`` give those of parts."""
+        return self.group_by().agg(**aggregates)
 
     def group_by(self, *keys: str | Sequence[str]) -> KeyedStream:
         """Return the stream with a key, for ``window`` and ``agg``."""

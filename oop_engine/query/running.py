@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, overload
@@ -22,6 +22,7 @@ from oop_engine.query.finish import Finish
 from oop_engine.query.graph_of import Built, built
 from oop_engine.query.step import StepOutput, steps_of
 from oop_engine.runners.dispatch import Result
+from oop_engine.runners.event_loop import in_loop
 from oop_engine.runners.feeds.bad_rows import BadRows
 from oop_engine.runners.outcome import Outcome
 from oop_engine.runners.replay import arun
@@ -85,6 +86,8 @@ class Runnable:
             raise UsageError(msg)
         made = columns_read(self._built(self._by_name(feed, feeds)))
         options: dict[str, Any] = {"on": on, "bad_rows": bad_rows, **({"check": True} if check else {})}
+        if on != "spark" and any(isinstance(one, AsyncIterable) for one in made.feeds.values()):
+            return _finished(_run_live(made, bad_rows, check=check), self._finish)
         return _finished(run(made.graph, _opened(made), **options), self._finish)
 
     async def rows(self, feed: Any = None, /, **feeds: Any) -> AsyncIterator[dict[str, Any]]:
@@ -186,6 +189,17 @@ class Runnable:
 def sources_of(output: StepOutput) -> list[str]:
     """Return the names of the sources of a query."""
     return list(dict.fromkeys(str(step.name) for step, _ in steps_of(output) if step.operator is None))
+
+
+def _run_live(made: Built, bad_rows: BadRows | None, *, check: bool) -> Outcome:
+    """Return the outcome of feeds of which one is asynchronous, in an event loop of their own."""
+    if in_loop():
+        msg = (
+            "run: a feed is asynchronous, and an event loop is running here: "
+            "read the results as they become final, async for row in query.rows(...)"
+        )
+        raise UsageError(msg)
+    return asyncio.run(arun(made.graph, _opened(made), bad_rows=bad_rows, check=check))
 
 
 def _opened(made: Built) -> dict[str, Any]:

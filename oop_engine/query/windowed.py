@@ -10,10 +10,12 @@ from oop_engine.core.errors import GraphError, UsageError
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
 from oop_engine.operators.aggregates import Aggregation
+from oop_engine.operators.apply import Apply
 from oop_engine.operators.triggers import Emit, Trigger
 from oop_engine.operators.triggers.basic import AfterCount
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Global, Sliding, Tumbling, Windows
+from oop_engine.query.expression import as_aggregates
 from oop_engine.query.step import StepOutput, of_operator
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ class KeyedStream:
         """
         return WindowedStream(self._output, self._keys, window_of(windows, every), self._made)
 
-    def agg(self, **aggregates: Aggregation) -> DataStream:
+    def agg(self, **aggregates: Aggregation | str) -> DataStream:
         """Return the aggregates of each key over the whole stream, when it ends."""
         return WindowedStream(self._output, self._keys, Global(), self._made).agg(**aggregates)
 
@@ -85,26 +87,21 @@ class WindowedStream:
         emit = Emit(early=early, late=AfterCount(1) if late is None else late)
         return WindowedStream(self._output, self._keys, self._windows, self._made, emit)
 
-    def agg(self, **aggregates: Aggregation) -> DataStream:
+    def agg(self, **aggregates: Aggregation | str) -> DataStream:
         """Return one record for each window and key: the key, window_start, window_end, and the aggregates.
 
-        An aggregate is one of ``oop_engine.operators``, such as ``Count()`` or ``Sum("bytes")``.  Raises ``GraphError``
-        if there are none, and if one does not fit its column.
+        An aggregate is one of ``oop_engine.operators``, such as ``Count()`` or ``Sum("bytes")``, or a text in SQL,
+        ``"sum(bytes / 1024)"``.  Raises ``GraphError`` if there are none, and if one does not fit its column.
         """
         if not aggregates:
             msg = "agg: name at least one aggregate, as in agg(n=Count(), bytes=Sum('bytes'))"
             raise GraphError(msg)
-        for name, one in aggregates.items():
-            given: object = one
-            if not isinstance(given, Aggregation):
-                msg = f"agg: {name} must be an aggregate such as Count() or Sum('bytes'); got {one!r:.60}"
-                raise GraphError(msg)
+        made, computed = as_aggregates(aggregates, self._output.schema)
+        source = of_operator("with-columns", Apply(computed), self._output) if computed else self._output
         windows = self._windows if isinstance(self._windows, Mapping) else {"": self._windows}
         endless = self._emit is None and any(isinstance(one, Global) for one in windows.values())
-        operator = WindowAggregate(self._windows, aggregates, self._keys, emit=self._emit)
-        return self._made(
-            of_operator("agg", operator, self._output, unbounded=_NO_WINDOW if endless else None)
-        )
+        operator = WindowAggregate(self._windows, made, self._keys, emit=self._emit)
+        return self._made(of_operator("agg", operator, source, unbounded=_NO_WINDOW if endless else None))
 
     def __getattr__(self, name: str) -> NoReturn:
         raise _not_yet(self, name, "agg(n=Count())")

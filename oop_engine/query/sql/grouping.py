@@ -5,26 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot import exp
 
-from oop_engine.core.close_names import did_you_mean
-from oop_engine.core.errors import EngineError, GraphError
+from oop_engine.core.errors import GraphError
 from oop_engine.operators.aggregates import Aggregation, Count
 from oop_engine.operators.triggers import Emit
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Global, Sliding, Tumbling
 from oop_engine.query.data_stream import DataStream
 from oop_engine.query.joins import as_length
-from oop_engine.query.registered import AGGREGATES, WINDOWS
-from oop_engine.query.sql.aggregates import name_of
+from oop_engine.query.registered import WINDOWS
+from oop_engine.query.sql.arguments import Arguments
 from oop_engine.query.sql.plans import project, then
-from oop_engine.query.sql.reading.mistakes import mistake, unsupported
+from oop_engine.query.sql.reading.mistakes import mistake
 from oop_engine.query.sql.reading.thesis import OVER
 from oop_engine.query.sql.relation import Name, NamedStream, Names
-from oop_engine.query.sql.scalar.calls import call_of
-from oop_engine.query.sql.scalar.expressions import Expressions, key_of
+from oop_engine.query.sql.scalar.expressions import key_of
 from oop_engine.query.sql.stage import BOUNDS, Stage
 from oop_engine.query.sql.windows.brackets import bracket_of
 from oop_engine.query.sql.windows.calls import bucket, of_call
@@ -33,11 +29,6 @@ __all__ = ["UNBOUNDED", "Grouping"]
 
 _RESERVED = {"window", "window_start", "window_end", "time_start", "time_end", "change"}
 _TRUNCATED = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86_400}
-_OF_FLOATS = {
-    "AVG", "MEAN", "MEDIAN", "QUANTILE_CONT", "PERCENTILE_CONT", "APPROX_QUANTILE", "STDDEV", "STDDEV_SAMP",
-    "STDDEV_POP", "VARIANCE", "VAR_SAMP", "VAR_POP", "VARIANCE_POP", "GEOMEAN", "GEOMETRIC_MEAN",
-}  # fmt: skip
-"""Aggregates that are floats of decimals, too."""
 UNBOUNDED = (
     "a GROUP BY without a window has a state for each key and a result only at the end of the stream: "
     "group by a window, TUMBLE(s, ts, INTERVAL '1' MINUTE) or time_bucket(INTERVAL '1 minute', ts), "
@@ -50,8 +41,8 @@ class Grouping:
 
     def __init__(self, text: str, relation: NamedStream, emit: Emit | None) -> None:
         self._text, self._relation, self._emit = text, relation, emit
-        self._expressions = Expressions(text, relation.names, relation.stream.schema)
         self._columns: dict[str, Any] = {}
+        self._arguments = Arguments(text, relation.names, relation.stream.schema, self._columns)
         self.by: list[str] = []
         self._made: dict[str, str] = {}
         self._aggregates: dict[str, Aggregation] = {}
@@ -73,9 +64,9 @@ class Grouping:
             self._bounds_asked = True
             return
         windows = self._window_of(node)
-        if windows is not None:
-            if self._windows is not None:
-                raise mistake(self._text, node, "there is a window already: one is enough")
+        if windows is not None and self._windows is not None and not _is_scalar(node):
+            raise mistake(self._text, node, "there is a window already: one is enough")
+        if windows is not None and self._windows is None:
             self._windows, self._bounds_asked = windows, True
             self._made[key] = "window_start"
             return
@@ -99,7 +90,7 @@ class Grouping:
             if own and own not in _RESERVED and not own.startswith("_") and own not in self._columns:
                 self._columns[own] = own
                 return own
-        return self._column(node, "_k", len(self.by))
+        return self._arguments.column(node, "_k", len(self.by))
 
     def _window_of(self, node: Any) -> Any:
         """Return the windows of ``tumble(...)``, ``time_bucket(...)`` and ``date_trunc(...)`` of the event time."""
@@ -135,6 +126,10 @@ class Grouping:
     def _is_time(self, node: Any) -> bool:
         return isinstance(node, exp.Column) and self._relation.names.columns(node) == [self._relation.time]
 
+    def made_of(self, node: Any) -> Aggregation:
+        """Return the aggregate of a call, its arguments as columns."""
+        return self._arguments.made_of(node)
+
     def aggregate(self, key: str, node: Any, wanted: str = "") -> None:
         """Take an aggregate of the query, under the name ``wanted`` where results have no other of that name."""
         taken = {*self.by, *self._aggregates, *_RESERVED}
@@ -143,70 +138,6 @@ class Grouping:
         self._aggregates[name] = self.made_of(node)
         self._nodes[name] = node
         self._made[key] = name
-
-    def made_of(self, node: Any) -> Aggregation:
-        """Return the aggregate of a call, its arguments as columns."""
-        where = None
-        if isinstance(node, exp.Filter):
-            where, node = node.expression.this, node.this
-        constants: list[Any] = []
-        if isinstance(node, exp.WithinGroup):
-            constants = [constant_of(self._text, one) for one in call_of(node.this)[1]]
-            name, arguments = name_of(node.this), [one.this for one in node.expression.expressions]
-        else:
-            name, arguments = name_of(node), call_of(node)[1]
-        if arguments and isinstance(arguments[0], exp.Distinct):
-            if name not in ("COUNT", "MIN", "MAX") or len(arguments[0].expressions) != 1:
-                raise unsupported(
-                    self._text, node, f"{name}(DISTINCT ...)", "COUNT(DISTINCT x) of one column"
-                )
-            name = "COUNT_DISTINCT" if name == "COUNT" else name
-            arguments = arguments[0].expressions
-        if name == "COUNT_IF":
-            name, where = "COUNT", arguments[0]
-            arguments = []
-        if name not in AGGREGATES:
-            raise mistake(
-                self._text,
-                node,
-                f"no aggregate {name.lower()!r}; there are {', '.join(sorted(AGGREGATES)).lower()}"
-                f"{did_you_mean(name.lower(), [known.lower() for known in AGGREGATES])}",
-            )
-        if name == "COUNT" and (not arguments or isinstance(arguments[0], exp.Star)):
-            if where is None:
-                return Count()
-            arguments = [exp.Boolean(this=True)]
-        columns = [one for one in arguments if not _is_constant(one)] or arguments[:1]
-        constants += [constant_of(self._text, one) for one in arguments if one not in columns]
-        if name in _OF_FLOATS and pa.types.is_decimal(self._expressions.of(columns[0]).kind):
-            columns = [exp.cast(columns[0].copy(), "DOUBLE")]
-        inputs = [self._argument(one, where) for one in columns]
-        try:
-            return AGGREGATES[name](*inputs, *constants)
-        except (EngineError, TypeError) as error:
-            raise mistake(self._text, node, f"{name.lower()}: {error}") from error
-
-    def _argument(self, node: Any, where: Any) -> str:
-        if where is None:
-            return self._column(node, "_a", len(self._columns))
-        value = self._expressions.value(node)
-        chosen = pc.if_else(
-            self._expressions.predicate(where), value.expression, pc.scalar(None).cast(value.kind)
-        )
-        name = f"_a{len(self._columns)}"
-        self._columns[name] = chosen
-        return name
-
-    def _column(self, node: Any, prefix: str, number: int) -> str:
-        """Return a column with the value of ``node``, one for equal ones of the same kind."""
-        found = self._expressions.value(node).expression
-        own = self._relation.names.columns(node)[0] if isinstance(node, exp.Column) else ""
-        if prefix == "_a" and own and self._columns.get(own, own) == own:
-            self._columns[own] = own
-            return own
-        name = f"{prefix}{number}"
-        self._columns[name] = own or found
-        return name
 
     def prepared(self, keep: Sequence[str] = ()) -> DataStream:
         """Return the stream with the columns that are needed, and those to ``keep`` (none: the event time).
@@ -275,6 +206,11 @@ class Grouping:
             )
 
 
+def _is_scalar(node: Any) -> bool:
+    """Tell whether a window may be a key beside another one: its function has a value for each record."""
+    return isinstance(node, exp.DateBin | exp.TimestampTrunc)
+
+
 def _slide_of(windows: Any) -> Any:
     """Return how long the results of a window are those of the last one; None: it depends on records."""
     match windows:
@@ -283,16 +219,3 @@ def _slide_of(windows: Any) -> Any:
         case Tumbling():
             return windows.range
     return None
-
-
-def _is_constant(node: Any) -> bool:
-    return isinstance(node, exp.Literal | exp.Neg | exp.Boolean) and not isinstance(node, exp.Boolean)
-
-
-def constant_of(text: str, node: Any) -> Any:
-    """Return the value of a literal."""
-    if isinstance(node, exp.Neg):
-        return -constant_of(text, node.this)
-    if not isinstance(node, exp.Literal):
-        raise mistake(text, node, "a constant is wanted here")
-    return node.this if node.is_string else float(node.this) if "." in node.this else int(node.this)

@@ -24,7 +24,7 @@ from oop_engine.query.sql.reading.versions import emit_of
 from oop_engine.query.sql.relation import Name, NamedStream, Names
 from oop_engine.query.sql.select import SelectPlan
 from oop_engine.query.sql.tables import Tables
-from oop_engine.query.sql.unions import union_part, union_queries, union_types
+from oop_engine.query.sql.unions import union_part, union_queries, union_time, union_types
 from oop_engine.query.sql.windows.brackets import bracket_of
 from oop_engine.query.sql.windows.calls import of_call
 
@@ -99,14 +99,15 @@ class Planner:
     def _union(self, node: Any, known: Known) -> NamedStream:
         left, *others = (self.query(one, known) for one in union_queries(node))
         names = [one.name for one in left.names.names]
-        hidden = [] if left.time in names else [left.time]
         for other in others:
             if len(names) != len(other.names.names):
                 raise mistake(self._text, node, f"UNION of {len(names)} and {len(other.names.names)} columns")
             if left.finish.needs_all or other.finish.needs_all:
                 raise unsupported(self._text, node, "ORDER BY and LIMIT inside UNION", "write them behind it")
         kinds = union_types(self._text, node, [left, *others])
-        first, *rest = [union_part(one, names, kinds, hidden, left.time) for one in (left, *others)]
+        time = union_time(self._text, node, [left, *others], names)
+        hidden = [] if time in names else [time]
+        first, *rest = [union_part(one, names, kinds, hidden, time) for one in (left, *others)]
         found = first.union(*rest)
         shown = Names(tuple(Name("", name, name) for name in names))
         whole = NamedStream(found, shown, finish=Finish(frozenset(hidden)))
@@ -202,6 +203,7 @@ def renamed(relation: NamedStream, alias: str) -> NamedStream:
 
 def _as_stream(relation: NamedStream) -> DataStream:
     """Return the stream of a relation, with the steps that its results need."""
+    relation = relation.whole or relation
     shown = {one.column for one in relation.names.names} | {relation.stream.schema.change}
     hidden = frozenset(name for name in relation.stream.schema.names if name not in shown)
     return DataStream(

@@ -21,15 +21,15 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from oop_engine.operators.triggers import Emit
-from oop_engine.operators.values.expressions import evaluate, types_of
 from oop_engine.query.finish import Finish
-from oop_engine.query.sql.aggregates import aggregates_in, counts_none
+from oop_engine.query.sql.aggregates import aggregates_in
 from oop_engine.query.sql.aliases import resolve_aliases
 from oop_engine.query.sql.grouping import Grouping
 from oop_engine.query.sql.joins.condition import conjuncts
 from oop_engine.query.sql.listing import items_of
 from oop_engine.query.sql.nested.inner import Plans
-from oop_engine.query.sql.nested.scalars import scalars_in, with_scalars
+from oop_engine.query.sql.nested.scalars import with_scalars
+from oop_engine.query.sql.of_none import HELD, has_row_of_none, row_of_none, with_having
 from oop_engine.query.sql.plans import filtered, project
 from oop_engine.query.sql.ranks import limit_of, ranked, ranks_in
 from oop_engine.query.sql.reading.mistakes import mistake, unsupported
@@ -65,8 +65,10 @@ class SelectPlan:
             self._text, self._node, relation if kind is None else replace(relation, windows=None)
         )
         stage = self._grouped(Stage(relation), items, kind)
+        whole = with_having(self._text, self._node, stage, items)
         stage = self._having(stage)
-        return self._selected(with_frames(self._text, stage, items), items)
+        found = self._selected(with_frames(self._text, stage, items), items)
+        return found if whole is None else replace(found, whole=self._projected(whole, items))
 
     # WHERE
 
@@ -200,6 +202,7 @@ class SelectPlan:
         for item in items:
             listed.columns[item.name] = listed.value(item.node)
         hidden = listed.keep(relation.time)
+        held = listed.keep(HELD) if HELD in relation.stream.schema.names else []
         change = relation.stream.schema.change
         order = []
         for node, down, nulls_first in self._order(items):
@@ -216,22 +219,16 @@ class SelectPlan:
             names = Names((*names.names, Name("", change, change)))
         return NamedStream(
             stream, names, lasts=relation.lasts, twins=twins,
-            finish=Finish(frozenset(hidden), tuple(order), *self._limits(), none),
+            finish=Finish(frozenset((*hidden, *held)), tuple(order), *self._limits(), none, "".join(held)),
         )  # fmt: skip
 
     def _of_none(self, stage: Stage, items: list[Item], listed: Listed) -> Any:
-        """Return the row of aggregates without a key over no records: counts are 0, all others null."""
-        args, schema = self._node.args, stage.relation.stream.schema
-        calls = [one for item in items for one in aggregates_in(item.node)]
-        others = scalars_in([item.node for item in items]) or schema.change or stage.known is None
-        if args.get("group") or args.get("having") or not calls or others or stage.relation.lasts is not None:
+        """Return the row of aggregates without a key over no records; None: there is none, or HAVING drops it."""
+        is_dropped = self._node.args.get("having") is not None and listed.name_of(HELD) is None
+        if is_dropped or not has_row_of_none(self._node, stage, items):
             return None
-        columns = {stage.made[key_of(one, stage.known)]: counts_none(one) for one in calls}  # type: ignore[arg-type]
-        row = [pa.array([0 if columns.get(name) else None], schema.type_of(name)) for name in schema.names]
-        values = [listed.columns[item.name] for item in items]
-        kinds = types_of("sql", values, schema)
-        found = evaluate("sql", values, kinds, pa.RecordBatch.from_arrays(row, schema.names))
-        return pa.table(dict(zip([item.name for item in items], found, strict=True)))
+        columns = {item.name: listed.columns[item.name] for item in items}
+        return pa.Table.from_batches([row_of_none(self._node, stage, items, columns)])
 
     def _order(self, items: list[Item]) -> list[tuple[Any, bool, bool]]:
         """Return the parts of ORDER BY: the name of an item or a parsed expression, downwards, nulls first."""

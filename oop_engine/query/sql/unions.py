@@ -15,7 +15,7 @@ from oop_engine.query.sql.reading.mistakes import mistake
 from oop_engine.query.sql.relation import NamedStream
 from oop_engine.query.sql.scalar.types import common
 
-__all__ = ["union_part", "union_queries", "union_types"]
+__all__ = ["union_part", "union_queries", "union_time", "union_types"]
 
 
 def union_queries(node: Any) -> list[Any]:
@@ -37,6 +37,24 @@ def union_types(text: str, node: Any, parts: Sequence[NamedStream]) -> list[pa.D
             raise mistake(text, node, f"UNION: {names[0].name!r} is {words}: cast one, CAST(x AS ...)")
         found.append(kind)
     return found
+
+
+def union_time(text: str, node: Any, parts: Sequence[NamedStream], names: Sequence[str]) -> str:
+    """Return the name of the event time in a union: that of the first query, or a new one where another has its place.
+
+    Raises ``UsageError`` if the event times are of several types.
+    """
+    kinds = dict.fromkeys(str(one.stream.schema.type_of(one.time)) for one in parts)
+    if len(kinds) > 1:
+        words = f"UNION: the event times are {' and '.join(kinds)}: declare them alike"
+        raise mistake(text, node, words)
+    time = parts[0].time
+    at = [i for i, name in enumerate(names) if name == time]
+    if all(one.names.names[i].column == one.time for one in parts for i in at):
+        return time
+    while time in names:
+        time = f"_{time}"
+    return time
 
 
 def union_part(

@@ -1,6 +1,6 @@
 """Forms of other engines' SQL, many of them unusual: each has the answer of DuckDB, or is refused with its place.
 
-``forms.sql`` has a query a line, ``refused_forms.txt`` a query and words of its refusal.
+``forms.sql`` and ``forms_of_types.sql`` have a query a line, ``refused_forms.txt`` a query and words of its refusal.
 """
 
 from __future__ import annotations
@@ -11,14 +11,19 @@ import pytest
 
 from oop_engine import UsageError, sql
 from tests.parts.query.duck import answers, logs, same_rows, streams
+from tests.parts.query.typed_tables import typed
 
-TABLES = logs(3)
+TABLES = {**logs(3), **typed(3)}
 STREAMS = streams(TABLES)
 HERE = Path(__file__).parent
 PART = 25
 
 
-FORMS, REFUSED = ((HERE / name).read_text().splitlines() for name in ("forms.sql", "refused_forms.txt"))
+PLAIN, TYPED, REFUSED = (
+    (HERE / name).read_text().splitlines()
+    for name in ("forms.sql", "forms_of_types.sql", "refused_forms.txt")
+)
+FORMS = PLAIN + TYPED
 
 
 @pytest.mark.parametrize("part", range(0, len(FORMS), PART))

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from oop_engine.query.sql.aggregates import aggregates_in
 from oop_engine.query.sql.nested.inner import select_of
 from oop_engine.query.sql.reading.mistakes import unsupported
 
@@ -19,8 +20,13 @@ _ROWS, _VALUE = "_in", "_value"
 
 def with_in_values(text: str, select: Any) -> None:
     """Write each ``x IN (SELECT ...)`` of a SELECT as a CASE of counts; raises ``UsageError`` for several columns."""
+    named = {one.alias.lower() for one in select.expressions if one.alias and aggregates_in(one)}
     for node in list(select.find_all(exp.In)):
         if node.args.get("query") is not None and node.find_ancestor(exp.Query) is select:
+            names = {one.name.lower() for one in node.this.find_all(exp.Column)}
+            if aggregates_in(node.this) or names & named:
+                form = "WITH c AS (SELECT k, count(*) AS n ... GROUP BY k) SELECT * FROM c WHERE n IN (SELECT ...)"
+                raise unsupported(text, node, "IN (SELECT ...) of an aggregate", form)
             node.replace(_counted(text, node))
 
 

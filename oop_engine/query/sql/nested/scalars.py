@@ -16,7 +16,8 @@ from sqlglot import exp
 from oop_engine.query.data_stream import DataStream
 from oop_engine.query.sql.aggregates import aggregates_in, counts_none
 from oop_engine.query.sql.grouping import Grouping
-from oop_engine.query.sql.joins.condition import condition_of
+from oop_engine.query.sql.joins.condition import Condition, condition_of
+from oop_engine.query.sql.joins.joined import joined
 from oop_engine.query.sql.joins.keys import with_keys
 from oop_engine.query.sql.nested.inner import Known, Plans, has_aggregates, inner_of, is_plain, select_of
 from oop_engine.query.sql.plans import band_of, paired, project
@@ -104,41 +105,64 @@ class _Scalar:
         inner, others = inner_of(self._planner, self._select, self._known)
         condition = condition_of(self._text, exp.and_(*others) if others else None, relation, inner)
         condition, relation, inner = with_keys(self._text, condition, relation, inner)
-        if condition.rest or condition.is_bounded or (others and not condition.pairs):
+        if condition.rest or condition.band or (others and not condition.pairs and not condition.is_bounded):
             form = "this condition between a subquery and the query around it"
-            raise unsupported(self._text, self._node, form, "equal keys, WHERE b.k = a.k")
+            way_out = "equal keys and a band of time, WHERE b.k = a.k AND b.ts BETWEEN a.ts AND ..."
+            raise unsupported(self._text, self._node, form, way_out)
+        if condition.is_bounded:
+            return self._of_band(relation, inner, condition, item)
         if not condition.pairs:
             one = pc.scalar(pa.scalar(1, pa.int8()))
             relation, inner = (
                 replace(side, stream=_with(side.stream, {"_one": one})) for side in (relation, inner)
             )
             condition.pairs = [("_one", "_one")]
-        grouping = Grouping(self._text, _named(inner, [b for _, b in condition.pairs]), None)
-        keys = [exp.column(exp.to_identifier(f"_key_{i}", quoted=True)) for i in range(len(condition.pairs))]
-        for key in keys:
-            grouping.key(key)
-        calls = {one.sql("duckdb"): one for one in aggregates_in(item)}
-        for key, call in calls.items():
-            grouping.aggregate(key, call)
-        sums = grouping.stage()
-        return self._joined(relation, sums, [a for a, _ in condition.pairs], grouping.by, calls, item)
+        left, right = ([pair[side] for pair in condition.pairs] for side in (0, 1))
+        return self._joined(relation, inner, left, right, item)
+
+    def _of_band(
+        self, relation: NamedStream, inner: NamedStream, condition: Condition, item: Any
+    ) -> tuple[NamedStream, str]:
+        """Return the value over the rows near the time of each row: made once for equal times and keys."""
+        keys = {f"_of{i}": a for i, (a, _) in enumerate(condition.pairs)}
+        moments = project(relation.stream, {"_at": relation.time, **keys}).distinct()
+        pairs = [(new, b) for new, (_, b) in zip(keys, condition.pairs, strict=True)]
+        near = joined(
+            self._text,
+            self._node,
+            "inner",
+            replace(condition, pairs=pairs),
+            NamedStream(moments, Names()),
+            inner,
+        )
+        return self._joined(relation, near, list(keys.values()), list(keys), item, "_at")
 
     def _joined(
         self,
         relation: NamedStream,
-        sums: Stage,
+        rows: NamedStream,
         left: list[str],
         right: list[str],
-        calls: dict[str, Any],
         item: Any,
+        at: str = "",
     ) -> tuple[NamedStream, str]:
+        """Return the relation with the value over ``rows``, by equal keys, and by equal times if ``at`` names these."""
+        own = [*right, *([at] if at else [])]
+        grouping = Grouping(self._text, _named(rows, own), None)
+        for i in range(len(own)):
+            grouping.key(exp.column(exp.to_identifier(f"_key_{i}", quoted=True)))
+        calls = {one.sql("duckdb"): one for one in aggregates_in(item)}
+        for key, call in calls.items():
+            grouping.aggregate(key, call)
+        sums = grouping.stage()
         taken = relation.stream.schema.names
         number = sum(name.startswith("_scalar") for name in taken)
         prefix = f"_scalar{number}_"
         columns = {f"{prefix}{i}": sums.made[key] for i, key in enumerate(calls)}
-        keys = {f"{prefix}k{i}": key for i, key in enumerate(right)}
+        keys = {f"{prefix}k{i}": key for i, key in enumerate(grouping.by)}
         other = project(sums.relation.stream, {f"{prefix}time": sums.relation.time, **keys, **columns})
-        band, unbounded = band_of(None, None, relation.stream.schema.unit)
+        length = 0 if at else None
+        band, unbounded = band_of(length, length, relation.stream.schema.unit)
         pairs = list(zip(left, keys, strict=True))
         stream = paired(relation.stream, other, pairs, band, "left", "_right", None, unbounded)
         item = item.copy()

@@ -12,16 +12,17 @@ from typing import Any
 
 from oop_engine.core.errors import SetupError, UsageError
 from oop_engine.core.schema import Schema
+from oop_engine.operators.aggregates import Aggregation
 from oop_engine.operators.values.expressions import Expression
 from oop_engine.query.sql.reading.mistakes import mistake_at
 from oop_engine.query.sql.reading.thesis import rewrite_thesis
 from oop_engine.query.sql.reading.tokens import Tokens
 
-__all__ = ["Statement", "WatermarkClause", "expression_of", "statements_in"]
+__all__ = ["Statement", "WatermarkClause", "aggregate_of", "expression_of", "statements_in"]
 
 _NAMED = {
-    "TUMBLE": ("DATA", "TIMECOL", "SIZE"), "HOP": ("DATA", "TIMECOL", "SLIDE", "SIZE"),
-    "CUMULATE": ("DATA", "TIMECOL", "STEP", "SIZE"), "SESSION": ("DATA", "TIMECOL", "GAP"),
+    "TUMBLE": ("DATA", "TIMECOL", "SIZE", "OFFSET"), "HOP": ("DATA", "TIMECOL", "SLIDE", "SIZE", "OFFSET"),
+    "CUMULATE": ("DATA", "TIMECOL", "STEP", "SIZE", "OFFSET"), "SESSION": ("DATA", "TIMECOL", "GAP"),
 }  # fmt: skip
 _WINDOWS = set(_NAMED)
 _DEEPEST = 200
@@ -61,6 +62,26 @@ def expression_of(text: str, schema: Schema, place: str) -> Expression:
         msg = f"{place}: one expression is wanted, such as 'bytes > 100'; got {text!r:.80}"
         raise UsageError(msg)
     return Expressions(text, columns_of(schema), schema).value(tree).expression
+
+
+def aggregate_of(text: str, schema: Schema, columns: dict[str, Any], place: str) -> Aggregation:
+    """Return an aggregate over the columns of ``schema``; those that it computes go into ``columns``.
+
+    Raises ``UsageError`` with the place of a mistake, and for a text that is another expression.
+    """
+    from oop_engine.query.sql.aggregates import is_aggregate
+    from oop_engine.query.sql.arguments import Arguments
+    from oop_engine.query.sql.relation import columns_of
+
+    found = statements_in(text)
+    tree = found[0].tree
+    if len(found) != 1 or not is_aggregate(tree):
+        msg = f"{place}: one aggregate is wanted, such as 'sum(bytes)'; got {text!r:.80}: compute behind it"
+        raise UsageError(msg)
+    made = Arguments(text, columns_of(schema), schema, columns).made_of(tree)
+    for name in [name for name, one in columns.items() if isinstance(one, str) and one == name]:
+        del columns[name]
+    return made
 
 
 def statements_in(text: str) -> list[Statement]:
@@ -216,15 +237,25 @@ class _Rewriting(Tokens):
             elif self.is_word(i, "PARTITION", "PARTITION BY"):
                 stop = i
                 names = []
-                while self.word(stop + 1) not in ("", ")") and not self._ends_keys(stop + 1):
+                end = self._end_of_keys(i)
+                while stop + 1 < end:
                     stop += 1
                     names.append(self.tokens[stop].text)
                 self.made.sessions[self.tokens[at].start] = [
-                    name for name in names if name.upper() not in ("BY", ",")
+                    name for name in names if name.upper() not in ("BY", ",", "(", ")")
                 ]
                 del self.tokens[i : stop + 1]
             else:
                 i += 1
+
+    def _end_of_keys(self, at: int) -> int:
+        """Return the place behind the keys of ``PARTITION BY a, b`` and ``PARTITION BY (a, b)``."""
+        stop = at + 1 + self.is_word(at + 1, "BY")
+        if self.word(stop) == "(":
+            return self.closing(stop) + 1
+        while self.word(stop) not in ("", ")") and not self._ends_keys(stop):
+            stop += 1
+        return stop
 
     def _named(self, at: int, name: str) -> int:
         """Return where ``NAME =>`` stands in the call at ``at``, behind no other such name; 0: nowhere."""

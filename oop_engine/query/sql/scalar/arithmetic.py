@@ -52,10 +52,11 @@ def _arithmetic(of: Expressions, node: Any) -> Typed:
         raise mistake(of.text, node, f"{a.kind} and {b.kind} cannot be reckoned with: cast them to numbers")
     if isinstance(node, exp.Div):
         return of.typed(divided(a, b), node)
-    if isinstance(node, exp.IntDiv):
-        return of.typed(whole_quotient(a, b), node)
-    if isinstance(node, exp.Mod):
-        return of.typed(remainder(a, b), node)
+    if isinstance(node, exp.IntDiv | exp.Mod):
+        try:
+            return of.typed((remainder if isinstance(node, exp.Mod) else whole_quotient)(a, b), node)
+        except ValueError as error:
+            raise mistake(of.text, node, str(error)) from error
     if isinstance(node, exp.Mul) and any(pa.types.is_decimal(one.kind) for one in (a, b)):
         both = _factors(a, b)
     else:

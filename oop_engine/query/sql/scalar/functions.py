@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from oop_engine.query.sql.scalar.types import Typed, cast, is_text, is_time, lit
 __all__ = ["FUNCTIONS", "MOMENTS", "PARTS", "case_of", "divided", "remainder", "whole_quotient"]
 
 Function = Callable[..., Any]
+_WHOLE_DIGITS = 18  # of a decimal that fits 64 bits
 
 
 def divided(a: Typed, b: Typed) -> Any:
@@ -24,6 +26,9 @@ def divided(a: Typed, b: Typed) -> Any:
 
 def whole_quotient(a: Typed, b: Typed) -> Any:
     """Return the quotient without its fraction; null where b is 0."""
+    if pa.types.is_decimal(a.kind) or pa.types.is_decimal(b.kind):
+        msg = "// of decimals is not exact: cast them to BIGINT or DOUBLE"
+        raise ValueError(msg)
     if pa.types.is_floating(a.kind) or pa.types.is_floating(b.kind):
         return pc.trunc(divided(a, b)).cast(pa.int64())
     left, right = cast(a, pa.int64()).expression, cast(b, pa.int64()).expression
@@ -36,9 +41,30 @@ def remainder(a: Typed, b: Typed) -> Any:
         left, right = cast(a, pa.float64()).expression, cast(b, pa.float64()).expression
         whole = pc.trunc(pc.divide(left, _no_zero(right, pa.float64())))
         return pc.subtract(left, pc.multiply(whole, _no_zero(right, pa.float64())))
+    if pa.types.is_decimal(a.kind) or pa.types.is_decimal(b.kind):
+        return _remainder_of_decimals(a, b)
     left = cast(a, pa.int64()).expression
     right = _no_zero(cast(b, pa.int64()).expression, pa.int64())
     return pc.subtract(left, pc.multiply(pc.divide(left, right), right))
+
+
+def _remainder_of_decimals(a: Typed, b: Typed) -> Any:
+    """Return the rest of a division of decimals, in integers of the last digit of both."""
+    both = to_common([a, b])
+    assert both is not None
+    kind = both[0].kind
+    if max(one.kind.precision for one in (a, b) if pa.types.is_decimal(one.kind)) > _WHOLE_DIGITS:
+        msg = f"the remainder of decimals with more than {_WHOLE_DIGITS} digits is not exact: cast them to DOUBLE"
+        raise ValueError(msg)
+    ten = pc.scalar(pa.scalar(10**kind.scale, pa.decimal128(kind.scale + 1, 0)))
+    narrow = pa.decimal128(_WHOLE_DIGITS, kind.scale)
+    digits = [
+        Typed(pc.multiply_checked(cast(one, narrow).expression, ten).cast(pa.int64()), pa.int64())
+        for one in both
+    ]
+    rest = cast(Typed(remainder(*digits), pa.int64()), pa.decimal128(19, 0)).expression
+    last = pa.scalar(Decimal(1).scaleb(-kind.scale), pa.decimal128(kind.scale + 1, kind.scale))
+    return pc.multiply_checked(rest, pc.scalar(last))
 
 
 def case_of(conditions: Sequence[Any], values: Sequence[Any]) -> Any:
@@ -69,7 +95,7 @@ def _greatest(*values: Typed) -> Any:
     if found is None:
         msg = "the values of greatest have no type in common"
         raise ValueError(msg)
-    return pc.max_element_wise(*(one.expression for one in found), skip_nulls=True)
+    return _by_element(pc.max_element_wise, found)
 
 
 def _least(*values: Typed) -> Any:
@@ -77,7 +103,15 @@ def _least(*values: Typed) -> Any:
     if found is None:
         msg = "the values of least have no type in common"
         raise ValueError(msg)
-    return pc.min_element_wise(*(one.expression for one in found), skip_nulls=True)
+    return _by_element(pc.min_element_wise, found)
+
+
+def _by_element(choose: Function, values: Sequence[Typed]) -> Any:
+    """Return the greatest or least of each row; of moments by their numbers, for Arrow compares none with a zone."""
+    kind = values[0].kind
+    if not pa.types.is_timestamp(kind):
+        return choose(*(one.expression for one in values), skip_nulls=True)
+    return choose(*(one.expression.cast(pa.int64()) for one in values), skip_nulls=True).cast(kind)
 
 
 def _coalesce(*values: Typed) -> Any:
@@ -94,7 +128,8 @@ def _null_if(a: Typed, b: Typed) -> Any:
         msg = "the values of nullif have no type in common"
         raise ValueError(msg)
     same = pc.coalesce(pc.equal(both[0].expression, both[1].expression), pc.scalar(False))
-    return pc.if_else(same, literal(None, a.kind).expression, a.expression)
+    first = both[0] if pa.types.is_null(a.kind) else a
+    return pc.if_else(same, literal(None, first.kind).expression, first.expression)
 
 
 def _of_float(function: Function) -> Function:

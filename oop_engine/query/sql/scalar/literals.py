@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_HALF_UP, Decimal, DecimalException
 from typing import Any
 
 import pyarrow as pa
@@ -27,12 +28,23 @@ def scalar_as(text: str, written: str, kind: pa.DataType, node: Any) -> Any:
     is_day = pa.types.is_date(kind) and len(written) > 10
     target = pa.timestamp("us", getattr(kind, "tz", None)) if pa.types.is_timestamp(kind) or is_day else kind
     is_moment = pa.types.is_timestamp(target)
+    if pa.types.is_decimal(target):
+        return _decimal(text, written, target, node)
     plain = pa.timestamp("us", "UTC" if _has_zone(written) else None) if is_moment else target
     try:
         scalar = pa.scalar(written, pa.string()).cast(plain)
     except pa.ArrowException as error:
         raise mistake(text, node, f"{written!r} cannot be read as {kind}") from error
     return pa.scalar(scalar.value, target) if is_moment else scalar
+
+
+def _decimal(text: str, written: str, kind: pa.DataType, node: Any) -> Any:
+    """Return a text as a decimal, rounded to the digits of ``kind``."""
+    try:
+        rounded = Decimal(written.strip()).quantize(Decimal(1).scaleb(-kind.scale), ROUND_HALF_UP)
+        return pa.scalar(rounded, kind)
+    except (DecimalException, pa.ArrowException) as error:
+        raise mistake(text, node, f"{written!r} cannot be read as {kind}") from error
 
 
 def interval_us(text: str, node: Any) -> int:

@@ -55,13 +55,15 @@ def _truncated(of: Expressions, node: Any) -> Typed:
 def _bucketed(of: Expressions, node: Any) -> Typed:
     """Return the start of the window that a moment is in; windows begin on 2000-01-03, as in DuckDB."""
     width, moment = interval_us(of.text, node.this), of.moment(node.expression)
-    whole = cast(moment, pa.timestamp("us", moment.kind.tz))
+    is_day = pa.types.is_date(moment.kind)
+    whole = cast(moment, pa.timestamp("us", None if is_day else moment.kind.tz))
     given = origin_of(node)
     origin = ORIGIN_US if given is None else moment_us(of.text, given)
     number = pc.subtract(whole.expression.cast(pa.int64()), pc.scalar(origin))
     rest = pc.subtract(number, pc.multiply(_floored(number, width), pc.scalar(width)))
     start = pc.subtract(pc.add(number, pc.scalar(origin)), rest)
-    return Typed(start.cast(whole.kind), whole.kind)
+    found = Typed(start.cast(whole.kind), whole.kind)
+    return cast(found, pa.date32(), safe=False) if is_day else found
 
 
 def origin_of(node: Any) -> Any:

@@ -14,6 +14,8 @@ from oop_engine.query.sql.scalar.types import Typed, cast, literal
 __all__ = ["TEXT_FUNCTIONS", "known"]
 
 Function = Callable[..., Any]
+_PARTS = re.compile(r"\\.|\[:\^?\w+:\]|\[\^?\]?|.", re.DOTALL)
+"""Parts of a pattern: an escape, a class of POSIX, the beginning of a class with its first bracket, a sign."""
 
 
 def known(value: Typed, part: str) -> Any:
@@ -87,29 +89,29 @@ def _replaced(text: Typed, pattern: Typed, by: Typed, options: Typed | None = No
 def _extracted(text: Typed, pattern: Typed, group: Typed | None = None) -> Any:
     number = 0 if group is None else int(known(group, "the group of regexp_extract"))
     inner = str(known(pattern, "a pattern"))
-    whole = f"(?P<g0>{inner})" if number == 0 else _with_named_group(inner, number)
+    named = _with_named_group(inner, number)
+    whole = f"(?P<g0>{named})" if number == 0 else named
     found = pc.struct_field(pc.extract_regex(text_of(text), whole), [f"g{number}"])
     return _or_empty(found, text)
 
 
 def _with_named_group(pattern: str, number: int) -> str:
-    """Return a pattern whose ``number``-th group has a name."""
-    seen, out, i = 0, [], 0
-    while i < len(pattern):
-        if pattern[i] == "\\":
-            out.append(pattern[i : i + 2])
-            i += 2
-            continue
-        if pattern[i] == "(" and pattern[i + 1 : i + 2] != "?":
+    """Return a pattern whose ``number``-th group has a name, and no other group; 0: none has one."""
+    seen, out, of_class = 0, "", False
+    for found in _PARTS.finditer(pattern):
+        part = found.group()
+        if part == "(" and not of_class and pattern[found.end() : found.end() + 1] != "?":
             seen += 1
-            out.append(f"(?P<g{number}>" if seen == number else "(?:")
-        else:
-            out.append(pattern[i])
-        i += 1
+            part = f"(?P<g{number}>" if seen == number else "(?:"
+        elif not of_class and part.startswith("["):
+            of_class = True
+        elif part == "]":
+            of_class = False
+        out += part
     if seen < number:
         msg = f"the pattern has {seen} groups, not {number}"
         raise ValueError(msg)
-    return "".join(out)
+    return out
 
 
 def _contains(text: Typed, part: Typed) -> Any:
@@ -138,9 +140,9 @@ def _strip(name: str) -> Function:
 
 
 def _replace(text: Typed, old: Typed, new: Typed) -> Any:
-    return pc.replace_substring(
-        text_of(text), str(known(old, "the old text")), str(known(new, "the new text"))
-    )
+    given, other = str(known(old, "the old text")), str(known(new, "the new text"))
+    # Arrow replaces an empty text without an end
+    return pc.replace_substring(text_of(text), given, other) if given else text_of(text)
 
 
 def _pad(name: str) -> Function:

@@ -26,11 +26,12 @@ from oop_engine.query.sql.scalar.moments import ORIGIN_US, moment_us, origin_of
 
 __all__ = ["bucket", "of_call"]
 
+_OFFSET = "a last length moves where windows begin"
 _FORMS = {
-    "TUMBLE": "TUMBLE(s, ts, INTERVAL '1' MINUTE)",
-    "HOP": "HOP(s, ts, INTERVAL '10' SECOND, INTERVAL '1' MINUTE): the slide, then the range",
-    "CUMULATE": "CUMULATE(s, ts, INTERVAL '1' HOUR)",
-    "SESSION": "SESSION(s, ts, INTERVAL '5' MINUTE)",
+    "TUMBLE": f"TUMBLE(s, ts, INTERVAL '1' MINUTE); {_OFFSET}",
+    "HOP": f"HOP(s, ts, INTERVAL '10' SECOND, INTERVAL '1' MINUTE): the slide, then the range; {_OFFSET}",
+    "CUMULATE": f"CUMULATE(s, ts, INTERVAL '1' HOUR, INTERVAL '1' DAY): the step, then the size; {_OFFSET}",
+    "SESSION": "SESSION(s, ts, INTERVAL '5' MINUTE): the gap alone",
 }
 _MOST_STEPS = 10_000
 
@@ -39,8 +40,8 @@ def of_call(text: str, node: Any, lengths: Sequence[Any], schema: Schema) -> Win
     """Return the windows of a call by its name and its lengths."""
     name = node.name.upper()
     values = [length_of(text, one, schema) for one in lengths]
-    if name == "CUMULATE" and len(values) == 2:
-        return _cumulating(text, node, values[0], values[1], schema)
+    if name == "CUMULATE" and len(values) in (2, 3):
+        return _cumulating(text, node, values, schema)
     try:
         return WINDOWS[name](*values)
     except (EngineError, TypeError) as error:
@@ -49,8 +50,8 @@ def of_call(text: str, node: Any, lengths: Sequence[Any], schema: Schema) -> Win
 
 
 _BUILT_IN: dict[str, Callable[..., Windows]] = {
-    "TUMBLE": lambda size: Tumbling(size),
-    "HOP": lambda slide, size: Sliding(size, slide),
+    "TUMBLE": lambda size, offset=0: Tumbling(size, offset),
+    "HOP": lambda slide, size, offset=None: _hopping(slide, size, offset),
     "CUMULATE": lambda step: Landmark(step),
     "SESSION": lambda gap: Session(gap),
 }
@@ -58,14 +59,26 @@ for _name, _made in _BUILT_IN.items():
     WINDOWS.register(_name, _made, __name__)
 
 
-def _cumulating(text: str, node: Any, step: Any, size: Any, schema: Schema) -> dict[str, Windows]:
+def _hopping(slide: Any, size: Any, offset: Any) -> Windows:
+    """Return windows that begin at multiples of ``slide``, moved by ``offset``, also where these are no multiples."""
+    rest = size % slide if slide else None
+    moved = rest if offset is None else offset + rest if rest else offset
+    return Sliding(size, slide, moved) if moved else Sliding(size, slide)
+
+
+def _cumulating(text: str, node: Any, values: Sequence[Any], schema: Schema) -> dict[str, Windows]:
     """Return the windows that begin every ``size`` and end every ``step``, by their numbers."""
+    step, size, *moved = values
+    offset = schema.length(moved[0], "CUMULATE: offset") if moved else 0
     of, whole = schema.length(step, "CUMULATE"), schema.length(size, "CUMULATE")
     if of < 1 or whole % of or whole // of > _MOST_STEPS:
         words = f"CUMULATE takes a step, then a size that is a multiple of it, at most {_MOST_STEPS:,} times as long"
         raise mistake(text, node, words)
-    lengths = [as_length(end, schema.unit) for end in range(of, whole + 1, of)]
-    return {str(number): Sliding(length, size, origin=length) for number, length in enumerate(lengths, 1)}
+    ends = range(of, whole + 1, of)
+    return {
+        str(number): Sliding(as_length(end, schema.unit), size, origin=as_length(end + offset, schema.unit))
+        for number, end in enumerate(ends, 1)
+    }
 
 
 def length_of(text: str, node: Any, schema: Schema) -> Any:
