@@ -3,6 +3,15 @@
 Source: registers after Flajolet, Fusy, Gandouet, Meunier, HyperLogLog, AofA 2007.
 """
 
+# Layout       codes[row]: the mix of the columns of a key so far, one column a call.
+#              registers of a list: `count` bytes, or, where at most an eighth is set, three bytes for each that is
+#              set, ascending: its number, the low byte first, and its value.  Which of both follows from the length.
+# Invariant    Equal keys have equal codes; unequal ones may have, so who uses codes compares keys (``equal_...``).
+#              A register has the largest value of all hashes that set it, so merging takes the larger one of each.
+# Not obvious  A string is mixed with its length first, else the keys ("a", "") and ("", "a") would have one code.
+#              All arithmetic is of uint64, where overflow wraps; a product's high bits depend on all bits below, so
+#              they are folded down before the next product.
+
 from __future__ import annotations
 
 import numpy as np
@@ -50,6 +59,7 @@ def mix_bytes(codes: Ints, offsets: Ints | NDArray[np.int32], data: NDArray[np.u
     ``data[offsets[row]:offsets[row + 1]]``.  Eight of them are mixed at a time.  O(bytes + rows).
     """
     for row in range(codes.size):
+        # Eight bytes at a time; of the last ones those that there are.
         at, stop = offsets[row], offsets[row + 1]
         code = _mixed(codes[row], stop - at)
         while at < stop:
@@ -108,6 +118,7 @@ def add_pairs(
         slot, time = slots[row], times[row]
         mixed = (np.uint64(slot) * _SPREAD) ^ (np.uint64(time) * _OTHER)
         place = (mixed ^ (mixed >> np.uint64(29))) * _SPREAD >> np.uint64(20) & mask
+        # Linear probing: the set has a free place, so the search ends.
         while held_slots[place] != -1 and (held_slots[place] != slot or held_times[place] != time):
             place = (place + np.uint64(1)) & mask
         if held_slots[place] == -1:
@@ -155,6 +166,7 @@ def registers(begins, lengths, flat, starts, count, merged):
                 for k in range(0, len(some), 3):
                     register = np.int64(some[k]) + 256 * np.int64(some[k + 1])
                     held[register] = max(held[register], some[k + 2])
+        # Three bytes for each that is set are less than `count` up to a third; an eighth leaves room to grow.
         begin = at
         if 8 * np.count_nonzero(held) > count:
             kept = out[at : at + count]

@@ -1,4 +1,17 @@
+# Long: with the layout of an index, and the reasons of its probes.
 """Kernels of the window joins' index: tuples by bucket of their key, large buckets by key and time."""
+
+# Layout       entries[first[b] : first[b + 1]]   the tuples of bucket b: CODE of the key, and TIME from ``base`` on
+#              rows[entry]                        which tuple an entry is
+#              matches                            pairs of a probe and an entry, in two arrays
+# Invariant    A bucket of at most CROWD entries is as it came; a larger one is sorted by code, then time.
+#              A run is never changed: one that lost many tuples is gathered into another one.
+# Not obvious  Times are distances to ``base``, so that 32 bits do where a run is short: half the memory to search.
+#              ``time - since <= span`` as uint64 is both comparisons in one: an earlier time wraps to a large number.
+#              The two may themselves wrap, by the same 2**64, so the difference is right whatever ``base`` is.
+#              Codes may be hashes: that two rows have one does not show that their keys are equal.  The caller
+#              compares the keys of the matches (``hashing.equal_values``).
+#              Whether an entry matches cannot be foreseen: a match is written first, and its place moves on by 0 or 1.
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +32,8 @@ Ints = NDArray[np.int64]
 Rows = NDArray[np.int32]
 Entries = NDArray[np.int64] | NDArray[np.int32]
 """(n, 2): code and time, of 32 bits where they fit."""
+
+CODE, TIME = range(2)  # columns of entries
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio
 _CROWD, _ONE = np.uint64(CROWD), np.uint64(1)
@@ -47,10 +62,11 @@ def _sort(entries, rows):  # type: ignore[no-untyped-def]
     size = rows.size
     values, held, tuples = np.empty(size, np.int64), np.empty((size, 2), np.int64), np.empty(size, np.int32)
     for i in range(size):
-        values[i] = entries[i, 1]
+        values[i] = entries[i, TIME]
+    # By time first: the second order keeps that of equal codes.
     by_time = time_order(values)
     for i in range(size):
-        values[i] = entries[by_time[i], 0]
+        values[i] = entries[by_time[i], CODE]
     by_code = time_order(values)
     for i in range(size):
         at = by_time[by_code[i]]
@@ -71,10 +87,11 @@ def _settled(first, entries, rows):  # type: ignore[no-untyped-def]
         if stop - begin > _CROWD:
             codes += _sort(entries[begin:stop], rows[begin:stop])
             continue
+        # Of few entries each is compared with those before it: a code counts where it is the first of its kind.
         for i in range(begin, stop):
             new = np.int64(1)
             for k in range(begin, i):
-                new &= entries[k, 0] != entries[i, 0]
+                new &= entries[k, CODE] != entries[i, CODE]
             codes += new
     return codes
 
@@ -97,6 +114,8 @@ def indexed(
         bucket = _bucket(codes[i], bits)
         buckets[i] = bucket
         first[bucket + _ONE + _ONE] += 1
+    # Counted two places behind, so that sums are the begins one place behind; and the pass that puts the tuples into
+    # their places makes these the ends, which are the begins of the next buckets.
     for bucket in range(2, first.size):
         first[bucket] += first[bucket - 1]
     rows = np.empty(size, np.int32)
@@ -104,7 +123,7 @@ def indexed(
         after = np.uint64(buckets[i]) + _ONE
         at = np.uint64(first[after])
         first[after] += 1
-        entries[at, 0], entries[at, 1], rows[at] = codes[i], times[i] - base, tuples[i]
+        entries[at, CODE], entries[at, TIME], rows[at] = codes[i], times[i] - base, tuples[i]
     first = first[:-1]
     return first, rows, _settled(first, entries, rows)
 
@@ -123,8 +142,8 @@ def gathered(
     most = rows.size + codes.size
     pairs, found, size = np.empty((2, most), np.int64), np.empty(most, np.int32), 0
     for i in range(rows.size):
-        time = entries[i, 1] + base
-        pairs[0, size], pairs[1, size], found[size] = entries[i, 0], time, rows[i]
+        time = entries[i, TIME] + base
+        pairs[0, size], pairs[1, size], found[size] = entries[i, CODE], time, rows[i]
         size += living[i] if living.size else time >= oldest
     for i in range(codes.size):
         pairs[0, size], pairs[1, size], found[size] = codes[i], times[i], more[i]
@@ -136,8 +155,8 @@ def gathered(
 def _lower(entries, base, at, stop, code, time):  # type: ignore[no-untyped-def]
     while at < stop:
         middle = (at + stop) >> _ONE
-        found = entries[middle, 0]
-        if found < code or (found == code and entries[middle, 1] + base < time):
+        found = entries[middle, CODE]
+        if found < code or (found == code and entries[middle, TIME] + base < time):
             at = middle + _ONE
         else:
             stop = middle
@@ -147,17 +166,20 @@ def _lower(entries, base, at, stop, code, time):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _behind(entries, at, stop, code, since, span):  # type: ignore[no-untyped-def]
     """Return where the entries of a code with times in a span end, which begin ``at``; O(log of how many)."""
+    # Steps that double, then halve: few entries match as a rule, however many the bucket has.
     step = _ONE
     while at + step <= stop:
         last = at + step - _ONE
-        if entries[last, 0] != code or np.uint64(entries[last, 1] - since) > span:
+        if entries[last, CODE] != code or np.uint64(entries[last, TIME] - since) > span:
             break
         at += step
         step += step
     while step > _ONE:
         step >>= _ONE
         last = at + step - _ONE
-        if at + step <= stop and entries[last, 0] == code and np.uint64(entries[last, 1] - since) <= span:
+        if at + step > stop or entries[last, CODE] != code:
+            continue
+        if np.uint64(entries[last, TIME] - since) <= span:
             at += step
     return at
 
@@ -187,7 +209,7 @@ def match(
     entries n.
     """
     found: int = 0
-    room = probes.size - CROWD
+    room = probes.size - CROWD  # a small bucket is looked at as a whole, so it must have room as a whole
     oldest, newest, base = extent[0], extent[1], extent[2]
     for i in range(resume[0], codes.size):
         code, lowest, span = codes[i], low[i], np.uint64(high[i] - low[i])
@@ -196,7 +218,7 @@ def match(
         since = lowest - base  # may wrap, and a difference to it wraps back
         bucket = _bucket(code, bits)
         at, stop = np.uint64(first[bucket]), np.uint64(first[bucket + _ONE])
-        if stop - at > _CROWD:
+        if stop - at > _CROWD:  # sorted: the matches lie side by side, and may be cut where room ends
             at = max(_lower(entries, base, at, stop, code, lowest), np.uint64(resume[1]))
             resume[1] = 0
             stop = _behind(entries, at, stop, code, since, span)
@@ -210,7 +232,7 @@ def match(
             return found
         for k in range(at, stop):  # whether it matches is hard to foretell: written before it is asked
             probes[found], matches[found] = i, k
-            found += (entries[k, 0] == code) & (np.uint64(entries[k, 1] - since) <= span)
+            found += (entries[k, CODE] == code) & (np.uint64(entries[k, TIME] - since) <= span)
     resume[0] = codes.size
     return found
 
@@ -230,12 +252,12 @@ def latest(
         at, stop = np.uint64(first[bucket]), np.uint64(first[bucket + _ONE])
         if stop - at > _CROWD:
             after = _lower(entries, base, at, stop, code, high[i])
-            if after < stop and entries[after, 0] == code and entries[after, 1] + base == high[i]:
+            if after < stop and entries[after, CODE] == code and entries[after, TIME] + base == high[i]:
                 after += _ONE
             at, stop = max(at + _ONE, after) - _ONE, after
         for k in range(at, stop):
-            time = entries[k, 1] + base
-            if entries[k, 0] == code and low[i] <= time <= high[i] and not (found[i] and best[i] >= time):
+            time = entries[k, TIME] + base
+            if entries[k, CODE] == code and low[i] <= time <= high[i] and not (found[i] and best[i] >= time):
                 best[i], found[i] = time, True
 
 
@@ -249,8 +271,8 @@ def earliest(codes, low, first, entries, base, bits, best):  # type: ignore[no-u
             at = _lower(entries, base, at, stop, code, low[i])  # the first one of the code is the earliest
             stop = min(at + _ONE, stop)
         for k in range(at, stop):
-            time = entries[k, 1] + base
-            if entries[k, 0] == code and low[i] <= time < best[i]:
+            time = entries[k, TIME] + base
+            if entries[k, CODE] == code and low[i] <= time < best[i]:
                 best[i] = time
 
 
@@ -265,7 +287,7 @@ def take(values, rows, out):  # type: ignore[no-untyped-def]
 def times_of(entries: Entries, base: int, which: Rows, out: Ints) -> None:
     """Write the times of some entries; ``entries, base``: as of ``indexed``, ``which``: int32 (m,), out: int64 (m,)."""
     for i in range(which.size):
-        out[i] = entries[np.uint32(which[i]), 1] + base
+        out[i] = entries[np.uint32(which[i]), TIME] + base
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]

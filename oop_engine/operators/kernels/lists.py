@@ -1,7 +1,19 @@
+# Long: with the layout of lists, and why bins are taken from a series.
 """Lists: states that are lists of values in order, with a number each: made, merged, and read; bins; words.
 
 Source: radix sort and merge sort after Knuth, vol. 3; bins after Masson, Rim, Lee, DDSketch, VLDB 2019.
 """
+
+# Layout       A list is values[begin : begin + length], ascending and different, and how often each is there: numbers.
+#              Lists lie one behind the other in flat arrays, as Arrow has them; begins and lengths say where.
+# Invariant    Lists that are merged are sorted, and so is the result: no kernel here sorts a list twice.
+#              Bins grow with the size of a value: 0, then 1 for the first one; those of negative values are negative.
+# Not obvious  Counting has no branch: whether a pair of list and value is there cannot be foreseen.  So a cell is
+#              written first, and the place moves on by 0 or 1.
+#              More than two lists are merged by pairs, then the results by pairs: log2(lists) passes over the values,
+#              each of which reads and writes side by side.
+#              A logarithm takes longer than all else of a bin.  A series is near enough but at limits of bins, and
+#              whoever is near a limit is given to the system's logarithm: so bins are those of the logarithm.
 
 from __future__ import annotations
 
@@ -35,6 +47,7 @@ def ascending(numbers, most):
     bits = 1
     while most >> bits:
         bits += 1
+    # As few digits as 11 bits each allow, and of one size: 12 bits are two digits of 6.
     each = -(-bits // -(-bits // 11))
     mask = (1 << each) - 1
     given, out = numbers.copy(), np.empty_like(numbers)
@@ -64,6 +77,7 @@ def tally(pairs, span, least, lengths, values, numbers):
         if pair == previous:
             numbers[at - 1] += 1
             continue
+        # Lists may be empty: those that the pairs leave out are passed.
         while pair - begin >= span:
             of, begin = of + 1, begin + span
         lengths[of] += 1
@@ -135,6 +149,7 @@ def _many(begins, lengths, values, numbers, one, two, largest):
         bounds[k // 2] = place
         place = _two(values, numbers, begins[k], begins[k] + lengths[k], begins[other], end,
                      one[0], one[1], place, largest)  # fmt: skip
+    # Now they lie side by side in ``one``: the next rounds need no lengths, and write over the bounds of the last.
     lists = (lists + 1) // 2
     bounds[lists] = place
     while lists > 2:
@@ -230,9 +245,11 @@ def _sure(floats, bits, exponents, signs, scale, first, out):
     near, sure = 1e-8 + 1e-10 * scale, 0
     octave, twice = _LN2 * scale, 2 * scale
     begin, behind = (0.5 - 1023) * octave, 2 - first
+    # Split a float by its bits: its exponent, its sign, and a mantissa from 1 to 2 in its place.
     for i in range(len(out)):
         exponents[i], signs[i] = np.int32(bits[i] >> 52) & 2047, np.int32(bits[i] >> 63)  # 0, or -1
         bits[i] = (bits[i] & _MANTISSA) | _ONE
+    # log(mantissa) - log(root of 2) = 2 artanh(share), and |share| < .172: six terms will do.
     for i in range(len(out)):
         share = (floats[i] - _ROOT) / (floats[i] + _ROOT)
         square = share * share

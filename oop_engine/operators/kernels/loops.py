@@ -10,6 +10,18 @@ takes; ``valid`` bool (tuples,): false where a value is null, or (0,) if none is
 where the first state is that does not fit (``wraps``), or -1; what it has written until then is of no use.
 """
 
+# Layout       A column of states is a tuple of arrays, one for each number of a state: an int64 count, a float64 sum.
+#              Item i of all arrays is the state in row i; a state in hand is a tuple of numbers, never an array.
+#              ``_at`` reads a state, ``_put`` writes one; ``_cell`` and ``_fill`` do where a tuple is added to it.
+# Invariant    States in arrays are whole: one that does not fit is found before it is read, and the caller raises.
+#              Loops over groups side by side (``fold_rows``, ``totals``) have no branch on a state: each group takes
+#              the same steps, so LLVM turns them into vector instructions.
+# Not obvious  Which of the methods of a monoid are its own is asked while a loop is compiled (``of.wraps is
+#              Monoid.wraps``), so a monoid that cannot wrap pays nothing for those that can.
+#              Whether a state wrapped is summed up as a sign bit, and looked for only if one is set: the loop that
+#              finds the row runs once, before an error.
+#              Arrays are read through intrinsics: a tuple of arrays of different types has no index that is a variable.
+
 from __future__ import annotations
 
 import operator
@@ -31,6 +43,9 @@ __all__ = ["loops_of", "slide"]
 
 _jit = cache(numba().njit(no_cpython_wrapper=True, no_cfunc_wrapper=True))  # they are called by loops alone
 _BLOCK = kernel_knob(__name__, "_BLOCK", 1 << 13)  # slots at a time: their totals stay in the cache
+
+
+# Order of tuples of numbers, the last one first.  A number is below NaN and above it: NaN is chosen where all are NaN.
 
 
 @overload(below)
@@ -63,6 +78,7 @@ def _(a, b):
     return several if last else one
 
 
+# Which methods a monoid has decides which code is compiled: these branches are taken by the compiler, not by a loop.
 _both, _more, _wraps, _less = in_python.both, in_python.more, in_python.wraps, in_python.less
 
 
@@ -97,6 +113,7 @@ def _(monoid, held, given):
         both = combine(monoid, held, one)
         return wraps(monoid, one, both) | 1, both
 
+    # In this order: one of the two; may wrap; adds a tuple by itself; lifts it and combines.
     if of.combine is Monoid.combine:
         return choose
     if of.wraps is not Monoid.wraps:
@@ -153,6 +170,7 @@ def _put(typing, columns, row, state):
 @intrinsic
 def _cell(typing, monoid, columns, row):
     """Return the state in a row that a tuple is to be added to; how often a ``Carried`` wrapped is not read, but 0."""
+    # How often a Carried wrapped is needed by nobody who adds a tuple: a load less for each.
     kinds = [column.dtype for column in columns]
     read = 1 if monoid.instance_class is Carried else len(kinds)
 
@@ -184,6 +202,7 @@ def _fill(typing, monoid, columns, row, state):
     def code(context, builder, signature, values):
         for i, (column, kind) in enumerate(zip(columns, state, strict=True)):
             if carried and i:
+                # A sum wraps next to never: the branch is foreseen, and the second column is not touched.
                 wrapped = builder.extract_value(values[3], i)
                 with builder.if_then(builder.icmp_signed("!=", wrapped, wrapped.type(0)), likely=False):
                     put(context, builder, i, column, kind, values)
@@ -280,10 +299,11 @@ def _between(column, begin, end):
 def add_rows(monoid, state, rows, given, valid):
     """Add each tuple to the row ``rows[i]``, int64 (tuples,); return the first tuple that does not fit, or -1."""
     known = len(valid) == 0
+    # One tuple a turn, at random rows: memory decides, so the state is read once and written only if it changed.
     for i in range(len(rows)):
         if known or valid[i]:
             changed, held = _more(monoid, _cell(monoid, state, rows[i]), _at(given, i))
-            if changed < 0:
+            if changed < 0:  # it does not fit
                 return i
             if changed:
                 _fill(monoid, state, rows[i], held)
@@ -293,6 +313,7 @@ def add_rows(monoid, state, rows, given, valid):
 @njit(cache=True, nogil=True)
 def update(monoid, state, rows, starts, lo, hi, given, valid):
     """Add tuples ``lo`` to ``hi``, each to ``rows[starts[i]:starts[i + 1]]``."""
+    # A tuple is read once for all its windows.
     known = len(valid) == 0
     for i in range(lo, hi):
         if known or valid[i]:
@@ -312,6 +333,7 @@ def add_runs(monoid, state, starts, ends, given, valid):
     for i in range(len(starts)):
         held, run = _at(state, i), _some(given, starts[i], ends[i])
         if len(valid) == 0:
+            # The state stays in registers over the run.
             for k in range(np.uintp(ends[i] - starts[i])):  # unsigned: no index is below 0
                 changed, more = _more(monoid, held, _at(run, k))
                 if changed < 0:
@@ -354,6 +376,7 @@ def slide(monoid, panes, at, length, held, stack, out):
             _put(out, begin + k, both)
         begin, here = begin + count, here + count
         if here == length:
+            # The turn: from its end on each pane gets all later ones of its round added.
             here, back = np.uintp(0), nothing
             for k in range(length):
                 _, back = _both(monoid, _at(stack, length - one - k), back)
@@ -366,6 +389,7 @@ def slide(monoid, panes, at, length, held, stack, out):
 @njit(cache=True, nogil=True)
 def merge(monoid, a, b, out):
     """Write what ``a[i]`` and ``b[i]`` have together into ``out[i]``."""
+    # Combined without a branch; only where some state wrapped is the first such row looked for.
     wrapped = 0
     for i in range(len(out[0])):
         wide, both = _both(monoid, _at(a, i), _at(b, i))
@@ -382,6 +406,7 @@ def merge(monoid, a, b, out):
 def reduce(monoid, state, starts, out):
     """Write what the rows from ``starts[i]`` (ascending) to the next have together into ``out[i]``."""
     for i in range(len(starts)):
+        # From the first row of a run on: no state of no values is needed, which some monoids do not have.
         held = _at(state, starts[i])
         for k in range(starts[i] + 1, starts[i + 1] if i + 1 < len(starts) else len(state[0])):
             wrapped, held = _both(monoid, held, _at(state, k))
@@ -398,6 +423,7 @@ def fold_steps(monoid, state, new, to, a, b):
     to, a, b int64 (steps,); ``b`` -1: row ``a`` alone; ``to`` negative: to row ``~to`` of ``new``.
     """
     for i in range(len(to)):
+        # Steps depend on those before them, so they are taken one by one, whatever the group.
         held = _at(state, a[i])
         if b[i] >= 0:
             wrapped, held = _both(monoid, held, _at(state, b[i]))
@@ -419,6 +445,7 @@ def fold_rows(monoid, ring, begin, cells, results, steps):
     """
     for i in range(steps.shape[1]):
         to, a, b = steps[0, i], steps[1, i], steps[2, i]
+        # A step for all groups: rows of the ring where a number is negative (~row), else scratch.
         out = _rows(results, 0, cells, to)
         one = _rows(ring, begin, cells, a)
         if b == ALONE:
@@ -450,6 +477,7 @@ def totals(monoid, geometry, columns, lowest, ends, slots, total, reach, out):
     at = np.zeros(len(ends), np.int64)
     for w in range(1, len(ends)):
         at[w] = ends[w - 1]
+    # A block of groups over all windows, then the next block: its totals stay in the cache.
     for block in range(0, groups, _BLOCK):
         behind = min(block + _BLOCK, groups)
         begin, end = reach[0], reach[1]
@@ -459,6 +487,7 @@ def totals(monoid, geometry, columns, lowest, ends, slots, total, reach, out):
             start, till = max((wid + 1) * step - length, low), min((wid + 1) * step, high + 1)
             if start >= till:
                 continue
+            # Panes that leave the window, those that enter it, and then the results of the groups that have some.
             for pane in range(begin, min(start, end)):
                 slot = _drop(monoid, held, _cut(columns, row_of(geometry, pane), block, behind))
                 if slot >= 0:
@@ -497,6 +526,7 @@ def _drop(monoid, total, row):
     """Take a row away from ``total``; return a slot whose total does not fit, or -1."""
     wrapped = 0
     for i in range(len(total[0])):
+        # The total before is of the row and the total after, so it must have fitted: the same check, backwards.
         before = _at(total, i)
         wrapped |= _wraps(monoid, _at(row, i), before)
         _put(total, i, _less(monoid, before, _at(row, i)))

@@ -1,4 +1,16 @@
-"""Kernels of the edge: low-watermarks per group and by quantiles, where promises are due, what is too far ahead."""
+# Long: with the layout of the arrays that kernels keep from page to page.
+"""Kernels of the edge: low-watermarks per group and by quantiles, where bounds are due, what is too far ahead."""
+
+# Layout       heaps[slot]       the k largest values of a group, a min-heap: heaps[slot, 0] is the k-th largest
+#              table[SEEN, slot] the bound of the group when it last grew     table[GREW, slot] the epoch of that
+#              last[EPOCH, LEADER]
+#              memory            the numbers that one kernel keeps; they are listed at the kernel
+# Invariant    A bound never falls: each is the maximum of itself and that of the row at hand.
+#              trail: no row below `due` moves the first bound, none below `soon` moves the second one.
+# Not obvious  Sums and differences may pass 64 bits where times lie at their ends, so each is asked about first.
+#              A time may be the largest integer, which as a bound would end the stream: it counts as one less.
+#              A stream that is nearly in order moves a bound once a block: all other rows of ``trail`` are compared
+#              with the bounds of before in vector instructions; the only branch is in the search for that row.
 
 from __future__ import annotations
 
@@ -8,11 +20,13 @@ from numpy.typing import NDArray
 from oop_engine.system.kernel import njit
 from oop_engine.system.knobs import kernel_knob
 
-__all__ = ["CELLS", "accept", "due", "nth_largest", "quantile_behind", "trail"]
+__all__ = ["CELLS", "GREW", "SEEN", "accept", "due", "nth_largest", "quantile_behind", "trail"]
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Cells = NDArray[np.int16]
+SEEN, GREW = range(2)  # rows of ``table`` of ``due``
+EPOCH, LEADER = range(2)  # of ``last``
 _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max - 1
 _BLOCK = kernel_knob(__name__, "_BLOCK", 512)  # rows
 CELLS = 8 * 62
@@ -33,6 +47,7 @@ def nth_largest(times: Ints, slots: Ints, heaps: Ints) -> Ints:
         heap = heaps[slots[i]]
         value = times[i]
         if value > heap[0]:
+            # The least of the k largest gives way: smaller children move up until the new value fits.
             at, child = 0, 1
             while child < size:
                 if child + 1 < size and heap[child + 1] < heap[child]:
@@ -62,20 +77,20 @@ def due(bounds: Ints, slots: Ints, linear: Ints, table: Ints, last: Ints) -> Mas
     """
     rows = bounds.size
     cut = np.zeros(rows, np.bool_)
-    epoch, leader = last[0], last[1]
+    epoch, leader = last[EPOCH], last[LEADER]
     for i in range(rows):
         slot = slots[i]
         put_out = linear[i + 1] > linear[i]
-        if bounds[i] > max(table[0, slot], linear[i + 1]):
-            table[0, slot] = bounds[i]
-            if leader < 0 or slot == leader or table[1, slot] == epoch:
+        if bounds[i] > max(table[SEEN, slot], linear[i + 1]):
+            table[SEEN, slot] = bounds[i]
+            if leader < 0 or slot == leader or table[GREW, slot] == epoch:
                 cut[i] = put_out = True
                 leader = slot
             else:
-                table[1, slot] = epoch
+                table[GREW, slot] = epoch
         if put_out:
             epoch += 1
-    last[0], last[1] = epoch, leader
+    last[EPOCH], last[LEADER] = epoch, leader
     return cut
 
 
@@ -95,7 +110,8 @@ def trail(times: Ints, slack: int, soft: int, every: int, memory: Ints, late: Ma
         some, its = times[start : start + _BLOCK], late[start : start + _BLOCK]
         lowest, highest = _reach(some)
         least, greatest, stop = min(least, lowest), max(greatest, highest), some.size
-        if moved and highest >= min(due, soon):  # again, in a block behind: row by row
+        # A bound has moved and would again: the stream is far out of order, so this block goes row by row.
+        if moved and highest >= min(due, soon):
             for i in range(stop):
                 value = some[i]
                 its[i] = value < holding
@@ -105,8 +121,9 @@ def trail(times: Ints, slack: int, soft: int, every: int, memory: Ints, late: Ma
                 if value >= soon:
                     expected, soon = _grown(value, expected, soft, every)
         else:
+            # Up to the first row that moves a bound, and with it, all are compared with the bounds of before.
             moved, value = highest >= min(due, soon), highest
-            if moved:  # no bound moves before the row that makes it do so
+            if moved:
                 stop = 1
                 while some[stop - 1] < due and some[stop - 1] < soon:
                     stop += 1
@@ -182,6 +199,7 @@ def accept(times: Ints, limit: int, patience: int, memory: Ints) -> Mask:
     accepted = np.ones(times.size, np.bool_)
     highest, refused, least = memory[0], memory[1], memory[2]
     none = np.iinfo(np.int64).min
+    # Refusals in a row count only as long as no row in between is accepted.
     for i in range(times.size):
         value = times[i]
         needs = max(value, none + limit) - limit  # what must have been seen; does not wrap round
@@ -214,6 +232,7 @@ def quantile_behind(times: Ints, share: float, last: Cells, counts: Ints, memory
         value = min(times[i], _MOST)  # a tuple may have the largest integer; that does not end the stream
         if came == 0 or value > largest:
             largest = value
+        # The oldest row of the ring leaves the histogram, the new one enters it.
         at = came % last.size
         if came >= last.size:
             counts[last[at]] -= 1
@@ -222,6 +241,7 @@ def quantile_behind(times: Ints, share: float, last: Cells, counts: Ints, memory
         counts[last[at]] += 1
         below += last[at] <= cell
         came += 1
+        # `below` rows are in `cell` or lower: the cell moves until that is the share, by a few cells as a rule.
         needed = int(np.ceil(share * min(came, last.size)))
         while below < needed:
             cell += 1
@@ -239,6 +259,7 @@ def quantile_behind(times: Ints, share: float, last: Cells, counts: Ints, memory
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _cell(late: int) -> int:
     """Return the cell of a lateness."""
+    # Its four highest bits decide: as a float, it has an exponent and three bits of mantissa.
     power = 0
     while late >> (power + 4) > 0:
         power += 1

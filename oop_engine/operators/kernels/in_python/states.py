@@ -4,6 +4,11 @@ Names and arguments are those of the intrinsics without their underscore.  Integ
 them: 64 bits, in which sums wrap.
 """
 
+# Layout       columns: a tuple of arrays, and a state is a tuple of their items in one row.
+# Invariant    Each function returns what its intrinsic does, to the last bit; tests compare the two.
+# Not obvious  Reading a narrow cell gives a wide number, as in compiled code, where a number is widened before it
+#              is added to; writing cuts it again.
+
 from __future__ import annotations
 
 import numpy as np
@@ -63,6 +68,7 @@ def some(columns, begin, end):
 
 def both(monoid, a, b):
     """Return whether the state of both does not fit (negative: so it is), and that state."""
+    # The same questions, in the same order, as the overload asks of the class while it is compiled.
     if type(monoid).combine is Monoid.combine:
         return 0, chosen(monoid.better(a, b), a, b)
     state = monoid.combine(a, b)
@@ -94,6 +100,7 @@ def less(monoid, a, b):
 
 def _wide(value):
     """Return an integer in 64 bits; other values are as they are."""
+    # Unsigned ones stay unsigned: hashes and registers are compared as such.
     if value.dtype.kind in "bi":
         return np.int64(value)
     return np.uint64(value) if value.dtype.kind == "u" else value

@@ -142,6 +142,7 @@ def _close_cell(cells, its, by, cell, gaps, lists, out, done):
     ring = len(spans) // (2 * len(until)) + 1 - wide
     here, there, on, end = _base(cells, cell % ring), _base(cells, (cell + 1) % ring), lists[wide], lists[0]
     behind = (cell + 1) * gap
+    # Which runs go on into the next cell, and which end here: listed without a branch, then worked off.
     for i in range(len(its)):
         slot, bound = np.uintp(its[i]) << _ONE, by[i]
         first, stop, following = spans[here + slot], spans[(here + slot) | _ONE] + gap, spans[there + slot]

@@ -3,6 +3,11 @@
 The loops over open runs are in ``cells`` and ``lists``.
 """
 
+# Layout       windows int64 (4, n): slots, ends, first times, levels (which definition, from the narrowest)
+# Invariant    A rank is (end, definition): windows leave by their ends, of one end in the order of definitions.
+# Not obvious  A rank must fit 62 bits; where ends are too far apart for that, the caller sorts by columns.
+#              Windows of one rank come nearly by slot, so insertion puts them in order in about one step each.
+
 from __future__ import annotations
 
 import numpy as np

@@ -45,6 +45,7 @@ __all__ = [
 
 Integers = NDArray[np.int64]
 USED, OPEN, FOUND, FULL, FREE, WALKED = range(6)
+FIRST, LAST = range(2)  # columns of ``times``
 _NONE = -1  # ``left`` of a free run
 _BLOCK = kernel_knob(__name__, "_BLOCK", 256)  # tuples
 _NEAR = kernel_knob(__name__, "_NEAR", 8)  # steps along a list before the fingers are searched
@@ -90,12 +91,13 @@ def fingers_of(table):
     size = (table.counts[USED] + len(heads)) // _APART + 1
     slots, times, runs = np.empty(size, np.int32), np.empty(size, np.int64), np.empty(size, np.int32)
     seen, found = np.int64(0), np.int64(0)
+    # Counted over all lists: a group with few runs may have no finger, and needs none.
     for slot in range(len(heads)):
         run = heads[slot]
         while run >= 0:
             seen += 1
             if seen % _APART == 0:
-                slots[found], times[found], runs[found] = slot, spans[run, 0], run
+                slots[found], times[found], runs[found] = slot, spans[run, FIRST], run
                 found += 1
             run = older[run]
     return slots[:found], times[:found], runs[:found]
@@ -112,11 +114,12 @@ def _finger(table, fingers, slot, time, gap):
             low = middle + 1
         else:
             high = middle
+    # The fingers are as old as their page: the nearest one whose run is still the same.
     for at in range(low - 1, max(low - 1 - _NEAR, -1), -1):
         run = runs[at]
         if slots[at] != slot:
             return np.int32(-1)
-        if table.of[run] == slot and table.left[run] >= 0 and table.times[run, 0] - gap > time:
+        if table.of[run] == slot and table.left[run] >= 0 and table.times[run, FIRST] - gap > time:
             return run
     return np.int32(-1)
 
@@ -139,12 +142,13 @@ def assign_runs(table, slots, times, gap, begin, most, of, pairs, fingers):
         for i in rest[: _in_newest(table, slots, times, gap, block, of, rest)]:
             if slots[i] != slot or times[i] > time:
                 slot, newer, run = slots[i], -1, heads[slots[i]]
+            # Along the list to the first run that is not newer than the tuple by more than a gap.
             time, near = times[i], 0
-            while run >= 0 and spans[run, 0] - gap > time:
+            while run >= 0 and spans[run, FIRST] - gap > time:
                 newer, run, near = run, older[run], near + 1
                 if near == _NEAR and len(fingers.runs):
                     nearer = _finger(table, fingers, slot, time, gap)
-                    if nearer >= 0 and spans[nearer, 0] < spans[newer, 0]:
+                    if nearer >= 0 and spans[nearer, FIRST] < spans[newer, FIRST]:
                         newer, run = nearer, older[nearer]
             steps += near
             counts[FULL] = free < 0
@@ -152,9 +156,11 @@ def assign_runs(table, slots, times, gap, begin, most, of, pairs, fingers):
                 counts[USED], counts[OPEN], counts[FOUND], counts[FREE] = used, opened, found, free
                 counts[WALKED] += steps + 1024
                 return i
-            if run < 0 or time > spans[run, 1] + gap:
+            if run < 0 or time > spans[run, LAST] + gap:
+                # None is near: a new run, between the newer and the older one.
                 new, free, used = free, older[free], used + 1
-                spans[new, 0], spans[new, 1], owner[new], left[new], older[new] = time, time, slot, 0, run
+                spans[new, FIRST], spans[new, LAST] = time, time
+                owner[new], left[new], older[new] = slot, 0, run
                 until[slot] = min(until[slot], time + gap)
                 if newer >= 0:
                     older[newer] = new
@@ -163,11 +169,12 @@ def assign_runs(table, slots, times, gap, begin, most, of, pairs, fingers):
                     heads[slot] = new
                 run = new
             else:
-                spans[run, 1] = max(spans[run, 1], time)
-                if time < spans[run, 0]:
-                    spans[run, 0], other = time, older[run]
-                    if other >= 0 and time <= spans[other, 1] + gap:
-                        spans[run, 0], older[run] = spans[other, 0], older[other]
+                # It joins the run, which may come near the older one by that, and then joins it, too.
+                spans[run, LAST] = max(spans[run, LAST], time)
+                if time < spans[run, FIRST]:
+                    spans[run, FIRST], other = time, older[run]
+                    if other >= 0 and time <= spans[other, LAST] + gap:
+                        spans[run, FIRST], older[run] = spans[other, FIRST], older[other]
                         owner[other] = -1  # no finger leads there
                         pairs[0, found], pairs[1, found], pairs[2, found] = run, other, run
                         found += 1
@@ -189,10 +196,10 @@ def _in_newest(table, slots, times, gap, begin, of, rest):
     for i in range(np.uintp(begin), np.uintp(min(begin + _BLOCK, len(slots)))):  # unsigned: none is below 0
         run, time = np.int64(heads[slots[i]]), times[i]
         at = np.uintp(run & ~(run >> 63))
-        first, last = spans[at, 0], spans[at, 1]
+        first, last = spans[at, FIRST], spans[at, LAST]
         outside = (run | (time - first) | (last + gap - time)) >> 63
         later = time - last
-        spans[at, 1] = last + (later & ~(later >> 63) & ~outside)
+        spans[at, LAST] = last + (later & ~(later >> 63) & ~outside)
         of[i], rest[found] = run, i
         found -= outside
     return found
@@ -216,6 +223,7 @@ def emit_closed(table, slots, bounds, gaps, begin, out):
         slot, bound, depth, run = slots[i], bounds[i], 0, heads[slots[i]]
         if until[slot] >= bound:
             continue
+        # The list is from the newest on, windows are emitted from the oldest on: so it is turned round.
         while run >= 0:
             stack[depth] = run
             depth, run = depth + 1, older[run]
@@ -226,12 +234,13 @@ def emit_closed(table, slots, bounds, gaps, begin, out):
             if steps + 2 * wide > out.shape[1]:
                 older[run], counts[OPEN] = below, counts[OPEN] + 1
                 return i, steps, free, windows
-            first, last, level, end = times[run, 0], times[run, 1], left[run], _FOREVER
-            behind = times[stack[depth - 1], 0] if depth > 0 else _FOREVER
+            first, last, level, end = times[run, FIRST], times[run, LAST], left[run], _FOREVER
+            behind = times[stack[depth - 1], FIRST] if depth > 0 else _FOREVER
+            # Definition after definition, while windows are complete; the run that as many have emitted joins first.
             while True:
                 if level > 0 and below >= 0 and left[below] == level:
                     out[0, steps], out[1, steps], out[2, steps], out[3, free] = run, below, run, below
-                    first, below = times[below, 0], _freed(table, below)
+                    first, below = times[below, FIRST], _freed(table, below)
                     steps, free = steps + 1, free + 1
                 if level == wide:
                     break
@@ -247,7 +256,7 @@ def emit_closed(table, slots, bounds, gaps, begin, out):
                 continue
             if behind > end:
                 least = min(least, end)
-            times[run, 0], left[run], older[run], below = first, level, below, run
+            times[run, FIRST], left[run], older[run], below = first, level, below, run
         heads[slot], until[slot] = below, least
         counts[OPEN] += below >= 0
     return len(slots), steps, free, windows
@@ -263,7 +272,7 @@ def _read_ahead(table, slots):
     for slot in slots:
         run = np.uintp(max(heads[slot], 0))  # unsigned: no index is below 0
         below = np.uintp(max(older[run], 0))
-        seen ^= times[run, 0] ^ left[run] ^ times[below, 0] ^ left[below] ^ older[below]
+        seen ^= times[run, FIRST] ^ left[run] ^ times[below, FIRST] ^ left[below] ^ older[below]
     return seen & 1
 
 
@@ -271,6 +280,7 @@ def _read_ahead(table, slots):
 def _freed(table, run):
     """Let a run be free; return the one that was older."""
     older, counts = table.older, table.counts
+    # Free runs are a list, too: the last one that was freed is used again first, while it is in the cache.
     below, older[run] = older[run], counts[FREE]
     table.left[run], counts[FREE] = _NONE, run
     counts[USED] -= 1
@@ -281,11 +291,12 @@ def _freed(table, run):
 def _open_bounds(table, slot, gaps):
     """Return the end of the earliest open window of a group, and its first time; the largest integer: none."""
     times, run, end, first = table.times, table.heads[slot], _FOREVER, _FOREVER
+    # From the newest run on: an older one whose next window ends behind the begin of a newer one is covered.
     while run >= 0:
-        stop = times[run, 1] + gaps[table.left[run]]
+        stop = times[run, LAST] + gaps[table.left[run]]
         if stop < first:  # else it is covered
             end = min(end, stop)
-        first, run = times[run, 0], table.older[run]
+        first, run = times[run, FIRST], table.older[run]
     table.until[slot] = end
     return end, first
 
@@ -312,7 +323,7 @@ def first_time(table):
     """Return the least first time, or the largest integer.  O(runs)."""
     times, left, first = table.times, table.left, _FOREVER
     for run in range(len(left)):
-        first = min(first, times[run, 0] if left[run] != _NONE else _FOREVER)
+        first = min(first, times[run, FIRST] if left[run] != _NONE else _FOREVER)
     return first
 
 

@@ -1,12 +1,13 @@
 """Memory: kernels that read and write words of bytes behind a pointer, and the hash of two words; this loads Numba.
 
 A load from an array begins at a whole number of its items; texts begin anywhere.
-
-A place in memory is a pointer and a distance in bytes, never one integer.  Numba links a kernel into its callers as it
-is after code generation, where LLVM has written ``base + distance`` of integers as a pointer to ``distance``, displaced
-by ``base``.  In a caller where the distance is known to be 0 that is a null pointer, so LLVM removes the load and what
-follows from it: the caller's copy of the kernel computes something else than the kernel.
 """
+
+# Not obvious  A place in memory is a pointer and a distance in bytes, never one integer.  Numba links a kernel into its
+#              callers as it is after code generation, where LLVM has written ``base + distance`` of integers as a
+#              pointer to ``distance``, displaced by ``base``.  Where a caller knows the distance to be 0 that is a
+#              null pointer, so LLVM removes the load and all that follows from it: the caller's copy of the kernel
+#              computes something else than the kernel.
 
 from __future__ import annotations
 

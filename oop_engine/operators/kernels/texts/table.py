@@ -8,6 +8,15 @@ Columns are read where they lie: offsets int32 or int64 (rows + 1,), data uint8 
 where the value is null, or (0,) if nowhere.  Called by ``oop_engine.operators.keys.text_table``.
 """
 
+# Layout       words[code] two words of a text (``words.py``)     heap longer texts     places[hash] a code, or -1
+#              sizes[CODES | NULL | USED]
+# Invariant    places is never full, so each search ends; a code is never moved nor taken away.
+#              Texts are learnt in the order of rows: codes do not depend on blocks.
+# Not obvious  A block is looked up without branches on the outcome: texts at their first place have their code at once,
+#              and the rows of all others are noted for the slow way (probing, learning, null).
+#              A kernel that finds no room returns the row; the caller makes room, which moves the arrays, and goes on.
+#              Dictionaries are looked up by index, each text that occurs once: ``known`` keeps that from page to page.
+
 from __future__ import annotations
 
 import numpy as np
@@ -36,16 +45,18 @@ __all__ = ["BLOCK", "encode", "encode_indexes", "fill", "find", "find_indexes", 
 BLOCK = kernel_knob(__name__, "BLOCK", 512)
 """Texts at a time: notes about them stay in the nearest cache."""
 _FULL = np.int64(-2)
+CODES, NULL, USED = range(3)  # of ``sizes``
 
 
 @njit(cache=True, nogil=True)
 def _learnt(first, second, place, text, at, size, words, heap, places, sizes):
     """Return the next code, given to the text with these two words at a free place; ``_FULL``: there is no room."""
-    code = sizes[0]
+    code = sizes[CODES]
     if code == len(words):
         return _FULL
     if second == LONG:
-        start, rest = sizes[2] + 1, size & SEVEN
+        # A longer text goes to the heap, behind its size.
+        start, rest = sizes[USED] + 1, size & SEVEN
         stop = start + np.int64((size + SEVEN) // EIGHT)
         if stop > len(heap):
             return _FULL
@@ -54,9 +65,9 @@ def _learnt(first, second, place, text, at, size, words, heap, places, sizes):
             heap[start + i] = word(text, at + np.uint64(8 * i))
         if rest:
             heap[stop - 1] = last_bytes(text, at + size, rest)
-        second, sizes[2] = second | np.uint64(start), stop
+        second, sizes[USED] = second | np.uint64(start), stop
     words[code, 0], words[code, 1] = first, second
-    places[place], sizes[0] = code, code + 1
+    places[place], sizes[CODES] = code, code + 1
     return code
 
 
@@ -72,12 +83,12 @@ def _bits(places):
 @njit(cache=True, nogil=True)
 def _null(sizes, room):
     """Return the code of null, which gets the next one if it has none; ``_FULL``: there is no room."""
-    if sizes[1] < 0:
-        if sizes[0] == room:
+    if sizes[NULL] < 0:
+        if sizes[CODES] == room:
             return _FULL
-        sizes[1] = sizes[0]
-        sizes[0] += 1
-    return sizes[1]
+        sizes[NULL] = sizes[CODES]
+        sizes[CODES] += 1
+    return sizes[NULL]
 
 
 @njit(cache=True, nogil=True)
@@ -93,6 +104,7 @@ def _at_once(offsets, data, table, bits, rows, codes):
         at, size = np.int64(offsets[i]), np.uint64(offsets[i + one] - offsets[i])
         code = np.int64(-1)
         if size > SHORT:
+            # A longer text: its hash, then its bytes in the heap.
             first = hash_of(text, np.uint64(at), size)
             held = places[hashed(first, LONG) >> shift]
             row = np.uint64(held)
@@ -100,6 +112,7 @@ def _at_once(offsets, data, table, bits, rows, codes):
             if where and words[row, 0] == first and in_heap(texts, where, text, np.uint64(at), size):
                 code = np.int64(held)
         elif at <= last:
+            # A short one with 16 bytes to read: two loads, and the bytes behind it masked away.
             first, second = word(text, np.uint64(at)), word(text, np.uint64(at + 8))
             wide = size * EIGHT
             if wide < WORD:
@@ -130,7 +143,7 @@ def find(offsets, data, valid, table, sizes, codes):
             at = np.uint64(ends[i])
             its[i] = code_of(text, at, np.uint64(ends[i + ONE]) - at, *where)
     for i in range(len(valid)):
-        codes[i] = codes[i] if valid[i] else sizes[1]
+        codes[i] = codes[i] if valid[i] else sizes[NULL]
 
 
 @njit(cache=True, nogil=True)
@@ -142,6 +155,7 @@ def encode(offsets, data, valid, table, sizes, codes, begin):
     words, heap, places = table
     rows, bits, text = np.empty(BLOCK, np.uint64), _bits(places), memory(data)
     where = memory(words), memory(heap), memory(places), bits
+    # By blocks: first all that are known at their first place, then the others in the order of rows.
     for start in range(begin, len(codes), BLOCK):
         its, some = codes[start : start + BLOCK], valid[start : start + BLOCK]
         ends = offsets[start : start + len(its) + 1]
@@ -183,7 +197,7 @@ def find_indexes(indexes, valid, offsets, data, known, table, sizes, codes):
     where = memory(words), memory(heap), memory(places), _bits(places)
     while row < len(codes):
         if len(valid) and not valid[row]:
-            codes[row] = sizes[1]
+            codes[row] = sizes[NULL]
         else:
             index = np.int64(indexes[row])
             at = np.uint64(offsets[index])
@@ -224,6 +238,7 @@ def encode_indexes(indexes, valid, offsets, data, known, table, sizes, codes, be
 @njit(cache=True, nogil=True)
 def _seen(indexes, valid, known, codes, begin):
     """Write the codes of rows from ``begin`` on; return the first one that is null, or not known."""
+    # The quick way along a page: an index, its code, and on, as long as all is known.
     whole = len(valid) == 0
     for i in range(np.uint64(begin), np.uint64(len(codes))):  # unsigned: no index is below 0
         if not (whole or valid[i]):
@@ -239,8 +254,9 @@ def _seen(indexes, valid, known, codes, begin):
 def fill(words, places, sizes):
     """Put all texts but null, which has none, to their places, ``places`` being free."""
     shift, last = WORD - _bits(places), np.uint64(len(places) - 1)
-    for code in range(sizes[0]):
-        if code != sizes[1]:
+    # No two texts are equal, so the first free place is right: nothing is compared.
+    for code in range(sizes[CODES]):
+        if code != sizes[NULL]:
             second = words[code, 1] if words[code, 1] < LONG else LONG
             place = hashed(words[code, 0], second) >> shift
             while places[place] >= 0:
@@ -271,6 +287,7 @@ def write(words, heap, codes, offsets, data):
     """
     out = memory(data)
     for i in range(len(codes)):
+        # A short text is written as two whole words, whatever its size: the next one begins over their end.
         at, size, code = np.uint64(offsets[i]), offsets[i + 1] - offsets[i], codes[i]
         if size <= np.int64(SHORT):
             put(out, at, words[code, 0])

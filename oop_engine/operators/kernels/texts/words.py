@@ -11,6 +11,16 @@ another kernel takes as long as to look a short text up, for its users are count
 Source: the layout of short and long strings after Neumann, Freitag, Umbra, CIDR 2020.
 """
 
+# Layout       short (up to 15 bytes): first  = bytes 0 to 7            second = bytes 8 to 14, the size on top
+#              long:                   first  = hash of all bytes       second = LONG | word of the heap it begins at
+#              heap[start - 1] = size in bytes, heap[start ...] = the bytes, filled up with zeros
+# Invariant    The top byte of ``second`` is the size, at most 15, or 255: no short text is taken for a long one.
+#              Bytes behind the size are 0 in both forms, so whole words are compared.
+# Not obvious  A text's words are read in two loads, which may reach behind it; where there may be nothing behind it
+#              (the end of the data), bytes are read one by one.
+#              The last 16 bytes of a longer text are hashed and compared from its end on: some twice, and no loop over
+#              a rest.
+
 from __future__ import annotations
 
 import numpy as np
