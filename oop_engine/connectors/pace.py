@@ -13,7 +13,9 @@ from contextlib import aclosing
 from typing import Any
 
 from oop_engine.connectors.link import NotReadyError, UnreachableError
+from oop_engine.connectors.parts.checked_source import no_pair, pieces_of
 from oop_engine.connectors.source import LiveSource, Position
+from oop_engine.runners.faults import cancelling, wrapped
 from oop_engine.system.knobs import knob
 from oop_engine.system.stopwatch import wall
 
@@ -86,13 +88,19 @@ class Pace:
 
 
 async def read_on(source: LiveSource, position: Position) -> AsyncIterator[tuple[Any, Position]]:
-    """Yield all of a source from ``position`` on, also behind a time in which its server was away."""
-    pace = Pace(source)
+    """Yield all of a source from ``position`` on, also behind a time in which its server was away.
+
+    Its errors get a note with the source and the position behind its last data.
+    """
+    pace, place = Pace(source), f"{source.link.name} ({type(source).__name__})"
     while True:
         try:
-            async with aclosing(source.read(position)) as pieces:  # type: ignore[type-var]
+            async with aclosing(pieces_of(place, source, position)) as pieces:  # type: ignore[type-var]
                 pace.ask()
-                async for data, behind in pieces:
+                async for piece in pieces:
+                    if not isinstance(piece, tuple) or len(piece) != 2:
+                        raise no_pair(place, piece)
+                    data, behind = piece
                     known = not pace.turned and wall() < pace.due
                     alone = not known and pace.came()
                     yield data, behind
@@ -108,4 +116,12 @@ async def read_on(source: LiveSource, position: Position) -> AsyncIterator[tuple
                 source.link.waits(error.__cause__ or error)
             elif not source.link.away:
                 raise
+        except asyncio.CancelledError as error:
+            if cancelling():
+                raise
+            where = f"{place}: read, behind position {position!r:.200}"
+            raise wrapped(where, error) from error
+        except Exception as error:
+            error.add_note(f"{place}: raised by read, behind position {position!r:.200}")
+            raise
         await source.link.pause()

@@ -12,12 +12,21 @@ from typing import Generic, TypeVar
 
 from oop_engine.core.errors import UsageError
 
-__all__ = ["Registry"]
+__all__ = ["Registry", "is_ours"]
 
 T = TypeVar("T")
 _GROUP = "oop_engine"
 _failed: dict[str, UsageError] = {}  # by entry point
 _known: set[str] = set()
+
+
+def is_ours(kind: type) -> bool:
+    """Tell whether a class is of this package, whose tests hold it to its contract; parts of others are checked.
+
+    >>> is_ours(Registry), is_ours(dict)
+    (True, False)
+    """
+    return kind.__module__.startswith("oop_engine.")
 
 
 class Registry(Mapping[str, T], Generic[T]):

@@ -8,10 +8,13 @@ over (``saved``).
 
 from __future__ import annotations
 
+import datetime
 import math
 import zlib
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import msgpack
@@ -33,6 +36,18 @@ _FORMAT = b"oop-engine/1"
 _SUM = 4  # bytes of the checksum, behind the name of the format
 _HEAD = 512  # bytes of an array that its type and shape are within
 _LENGTHS = ((1 << 8, 2), (1 << 16, 3), (1 << 32, 5))  # a length below has so many bytes, with its kind
+_VALUES = (
+    "it takes None, bool, int, float, str, bytes, lists, dictionaries, arrays of numbers or texts, batches"
+)
+_WAYS = (
+    ((set, frozenset), "a sorted list"),
+    (deque, "list(...)"),
+    (np.ndarray, "an array of numbers or texts, or a list"),
+    ((datetime.date, datetime.time, datetime.timedelta), "its integer, or isoformat()"),
+    (pa.Table, "a record batch, table.combine_chunks().to_batches()[0]"),
+    ((pa.Array, pa.ChunkedArray), "an array of NumPy, or a record batch of it"),
+    (Decimal, "str(...)"),
+)
 _FIXED = "biufUSMm"  # kinds of NumPy types whose values are their bytes
 
 
@@ -160,7 +175,8 @@ def _encode(value: Any) -> Any:
         return msgpack.ExtType(_BATCH, sink.getvalue().to_pybytes())
     if isinstance(value, int):  # beyond 64 bits
         return msgpack.ExtType(_BIG, str(value).encode())
-    msg = f"cannot put {type(value).__name__} into a snapshot"
+    way = next((f"give {way}" for kinds, way in _WAYS if isinstance(value, kinds)), _VALUES)
+    msg = f"cannot put {type(value).__name__} into a snapshot: {way}"
     raise SnapshotError(msg)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from numbers import Integral
 from typing import Any
 
-from oop_engine.core.errors import SnapshotError
-from oop_engine.core.operator import Operator
+from oop_engine.core.errors import ContractError, EngineError, OperatorError, SnapshotError
+from oop_engine.core.operator import Operator, State
+from oop_engine.core.registry import is_ours
 from oop_engine.core.saved import Saved
 from oop_engine.core.snapshot import frozen, pack, unpack
 
@@ -38,20 +40,49 @@ def captured(
 
 def _whole(node: str, operator: Operator) -> dict[str, Any]:
     """Return the state of an operator; raises ``SnapshotError`` if it keeps one that a restart would not bring back."""
-    kind, state = type(operator), operator.state()
+    kind = type(operator)
     place = f"operator {node!r} ({kind.__name__})"
+    state = _size(place, operator)
     if kind.save is Operator.save and (state.tuples or state.partials or state.groups):
         msg = f"{place}: keeps a state, {state}, and saves none, so a restart would lose it: write save and load"
         raise SnapshotError(msg)
-    whole = operator.whole()
+    try:
+        whole = operator.whole()
+    except EngineError as error:
+        error.args = (f"{place}: {error}",)
+        raise
+    except Exception as error:
+        msg = f"{place}: save failed: {type(error).__name__}: {error}"
+        raise OperatorError(msg) from error
     given: object = whole
     if not isinstance(given, dict):
         msg = f"{place}: save must return a dictionary of the parts of its state; got {given!r:.80}"
+        raise SnapshotError(msg)
+    if not whole and not is_ours(kind) and any(state.in_use):
+        msg = f"{place}: keeps a state, {state}, and save returns nothing of it, so a restart would lose it"
         raise SnapshotError(msg)
     if kind.load is Operator.load and whole:
         msg = f"{place}: saves {', '.join(map(str, whole))}, and loads nothing, so a restart would lose it: write load"
         raise SnapshotError(msg)
     return whole
+
+
+def _size(place: str, operator: Operator) -> State:
+    """Return the size of a state; raises ``ContractError`` if its numbers are none that a checkpoint can keep."""
+    state: Any = operator.state()
+    counts: Any = operator.counts()
+    given = counts
+    if not isinstance(given, dict) or not all(isinstance(each, Integral) for each in counts.values()):
+        msg = f"{place}: counts() must return whole numbers by their names, such as {{'late': 3}}; got {given!r:.80}"
+        raise ContractError(msg)
+    if isinstance(state, State) and all(map(_is_size, state)):
+        return state
+    msg = f"{place}: state() must return a State of whole numbers from 0 on; got {state!r:.80}"
+    raise ContractError(msg)
+
+
+def _is_size(number: object) -> bool:
+    return isinstance(number, Integral) and int(number) >= 0
 
 
 def _packed(node: str, operator: Operator, state: dict[str, Any]) -> bytes:

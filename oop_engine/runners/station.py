@@ -221,7 +221,11 @@ class Way:
         if left:
             figures = self._statistics.operators[station.name]
             figures.burst = max(figures.burst, left)
-        self._statistics.observe(station.name, operator.state(), now, busy_s)
+        try:
+            state = operator.state()
+        except FAULTS as error:
+            blame(error, self._graph, station.name, operator, port, message)
+        self._statistics.observe(station.name, state, now, busy_s)
 
     def blame(self, station: Station, error: BaseException) -> NoReturn:
         """Raise an error of the work of an operator, which is that of every task, unless this one was cancelled."""

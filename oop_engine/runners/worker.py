@@ -222,7 +222,11 @@ class Worker:
                 rows, left, began = 0, left + rows, wall()
         if left + rows > self._statistics.burst:
             self._statistics.burst = left + rows
-        state, done = operator.state() if self._ahead is None else self._ahead.state, wall()
+        try:
+            state = operator.state() if self._ahead is None else self._ahead.state
+        except FAULTS as error:
+            blame(error, agenda.plan.name, self.name, operator, self._port, self._message)
+        done = wall()
         agenda.statistics.observe(self.name, state, seen, busy_s - agenda.foreseen_s + done - began)
         if agenda.watch is not None:
             agenda.watch.kept(seen, agenda.statistics.state)

@@ -10,14 +10,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
-from copy import deepcopy
-from types import NoneType
 from typing import Any
 
 import numpy as np
 
 from oop_engine.connectors.link import ServerLink
 from oop_engine.connectors.pace import read_on
+from oop_engine.connectors.parts.calls import check_apart, part_in_words
+from oop_engine.connectors.parts.checked_source import behind_data, check_data, check_source, rest_of
+from oop_engine.connectors.parts.json_value import FIXED
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.connectors.sources.generated import Generated, is_feed
 from oop_engine.core.close_names import renamed
@@ -40,26 +41,6 @@ _LINE = knob(__name__, "_LINE", 64)
 """Bytes of data that count as a row."""
 
 
-_PLAIN = {int, str, float, bool, NoneType}
-
-
-def as_it_is(position: Position) -> Position:
-    """Return a position that stays, whatever a source does with its dictionaries and lists behind it.
-
-    >>> given = {"0": [1, 2]}
-    >>> kept = as_it_is(given)
-    >>> given["0"].append(3)
-    >>> kept
-    {'0': [1, 2]}
-    """
-    kind = position.__class__
-    if kind is dict:
-        return {key: one if one.__class__ in _PLAIN else as_it_is(one) for key, one in position.items()}
-    if kind is list:
-        return [one if one.__class__ in _PLAIN else as_it_is(one) for one in position]
-    return position if kind in _PLAIN else deepcopy(position)
-
-
 class Inlet:
     """Source ``name`` of a graph; ``given``: a ``LiveSource``, or a feed (``Generated``).
 
@@ -75,10 +56,13 @@ class Inlet:
     ) -> None:  # fmt: skip
         if not isinstance(given, LiveSource):
             if not is_feed(given):
-                msg = f"source {name!r}: must be a LiveSource or an iterable of rows; got {type(given).__name__}"
+                got = f"the class {given.__name__}: give an object of it" if isinstance(given, type) else ""
+                got = got or type(given).__name__
+                msg = f"source {name!r}: must be a LiveSource or an iterable of rows; got {got}"
                 raise UsageError(msg)
             given = Generated(given)
-        self.name, self.source = name, given
+        self.name, self.source, self.place = name, given, part_in_words("source", name, given)
+        check_source(self.place, given)
         self.position: Position = None
         self.headers: list[str] = []
         self.ended = False
@@ -117,11 +101,16 @@ class Inlet:
     async def _read(self, gate: Gate | None) -> None:
         """Read to the end; ``gate``: hand over, too, and read on behind that."""
         before, filled, waits = self.position, self._filled, self._reader.waits
+        replayable, kind = self.source.replayable, None
         async with aclosing(read_on(self.source, before)) as pieces:  # type: ignore[type-var]
             async for data, given in pieces:
                 if waits:
                     await self._reader.ready(data)
-                behind = given if given.__class__ in _PLAIN else as_it_is(given)
+                if data.__class__ is not kind:
+                    check_data(self.place, self.source, data, given)
+                    kind = data.__class__
+                plain = given.__class__ in FIXED and (given is not None or not replayable)
+                behind = given if plain else behind_data(self.place, self.source, given)
                 self._waiting.append((data, before, behind))
                 before = behind
                 if gate is not None:
@@ -153,11 +142,13 @@ class Inlet:
     async def finish(self, *, drain: bool) -> None:
         """Push all that came before the source was closed; ``drain``: the stream ends here, which ends a last line."""
         before = self._waiting[-1][2] if self._waiting else self.position
-        for data, behind in self.source.rest() + (self.source.last_data() if drain else []):
+        left = rest_of(self.place, "rest", self.source.rest())
+        left += rest_of(self.place, "last_data", self.source.last_data()) if drain else []
+        for data, behind in left:
             if self._reader.waits and not await self._reader.is_ready(data):
                 break  # its position stays, so it comes with the next start
-            self._waiting.append((data, before, behind))
-            before = behind
+            self._waiting.append((data, before, kept := behind_data(self.place, self.source, behind)))
+            before = kept
         await self.put()
 
     async def put(self) -> None:
@@ -211,6 +202,7 @@ def inlets_of(
         got = ", ".join(sources) or "none"
         msg = f"graph {plan.name!r}: has the sources {', '.join(names)}; got {got}{renamed(sources, names)}"
         raise UsageError(msg)
+    check_apart({f"source {name!r}": sources[name] for name in names})
     return {name: Inlet(name, sources[name], plan.schema(Stream(name)), dead, local, took) for name in names}
 
 

@@ -10,6 +10,8 @@ from typing import Any
 from zlib import crc32
 
 from oop_engine.connectors.link import ServerLink, UnreachableError, again
+from oop_engine.connectors.parts.calls import called, check_apart, part_in_words
+from oop_engine.connectors.parts.checked_sink import check_function, check_sink, prepared_of
 from oop_engine.connectors.sink import LiveSink, Prepared
 from oop_engine.connectors.sinks.callback import Callback
 from oop_engine.core.close_names import renamed
@@ -45,6 +47,7 @@ class Outlets:
             msg += renamed(sinks, names)
             raise UsageError(msg)
         self._sinks = {name: _sink(plan.name, name, sinks[name]) for name in names}
+        check_apart({f"sink {name!r}": sinks[name] for name in names})
         self._schemas: dict[str, Schema] = {
             n.name: plan.schema(plan.input(n, 0)) for n in plan.of_kind("sink")
         }
@@ -52,6 +55,7 @@ class Outlets:
             self._sinks[DEAD], self._schemas[DEAD] = dead_letters, DEAD_LETTERS
         self.refused = DeadLetters(clock, kept=dead_letters is not None)
         for name, sink in self._sinks.items():
+            check_sink(_place(name, sink), sink)
             sink.link = ServerLink(_words(name))
             letters = self.refused if name != DEAD else DeadLetters(clock, kept=False)  # none about a letter
             sink.keeps_refused = letters.kept
@@ -79,13 +83,18 @@ class Outlets:
         for name, sink in self._sinks.items():
             known = prepared.get(name)
             given = self._schemas[name], _run_of(run, name), [] if known is None else [known]
-            await again(sink.link, partial(sink.open, *given), self.stop, self._held)
+            opening = partial(called, _place(name, sink), sink, "open", *given)
+            await again(sink.link, opening, self.stop, self._held)
         await self.commit(prepared)
 
     async def take(self, result: Result) -> None:
         """Write a result; punctuation goes no further."""
         if isinstance(result.message, Page):
-            await self._sinks[result.sink].write(self.epoch, result.message)
+            await self._write(result.sink, self.epoch, result.message)
+
+    async def _write(self, name: str, epoch: int, page: Page) -> None:
+        sink = self._sinks[name]
+        await called(_place(name, sink), sink, "write", epoch, page)
 
     async def retry(self, sink: str, record: str, letter: str) -> None:
         """Write a row that a server has refused once more, from JSON; one that cannot be read is refused."""
@@ -94,21 +103,23 @@ class Outlets:
             self.refused.of(sink, "sink")(reason, record, rows, place={"letter": letter}, coding="json")
 
         for page in pages_of_letter(record, self._schemas[sink], _words(sink), refuse):
-            await self._sinks[sink].write(self.epoch, page)
+            await self._write(sink, self.epoch, page)
 
     async def bury(self, letters: Page | None) -> None:
         """Write dead letters, if there are any and a sink for them."""
         if letters is not None and DEAD in self._sinks:
-            await self._sinks[DEAD].write(self.epoch, letters)
+            await self._write(DEAD, self.epoch, letters)
 
     async def prepare(self, epoch: int) -> dict[str, Prepared]:
         """Let all sinks prepare an epoch, and return all that is to be committed."""
         found = dict[str, Prepared]()
         for name, sink in self._sinks.items():
             if name == DEAD and (letters := self.refused.take()) is not None:  # it is the last one
-                await sink.write(epoch, letters)
+                await self._write(name, epoch, letters)
             with _told(name, sink):
-                found[name] = await again(sink.link, partial(sink.prepare, epoch), self.stop, self._held)
+                work = partial(called, _place(name, sink), sink, "prepare", epoch)
+                made = await again(sink.link, work, self.stop, self._held)
+            found[name] = prepared_of(_place(name, sink), sink, made)
         return {name: prepared for name, prepared in found.items() if prepared is not None}
 
     async def commit(self, prepared: Mapping[str, Prepared]) -> None:
@@ -116,7 +127,8 @@ class Outlets:
         for name, found in prepared.items():
             sink = self._sinks[name]
             with _told(name, sink):
-                await again(sink.link, partial(sink.commit, found), self.stop, self._held)
+                work = partial(called, _place(name, sink), sink, "commit", found)
+                await again(sink.link, work, self.stop, self._held)
 
     @property
     def counts(self) -> dict[str, dict[str, int]]:
@@ -130,9 +142,9 @@ class Outlets:
 
     async def forget(self) -> None:
         """Let sinks remove the marks of a run that nobody goes on from; a server that is away keeps them."""
-        for sink in self._sinks.values():
+        for name, sink in self._sinks.items():
             with suppress(UnreachableError, OSError, *sink.failures):
-                await sink.forget()
+                await called(_place(name, sink), sink, "forget")
 
     @property
     def places(self) -> dict[str, LiveSink]:
@@ -155,6 +167,10 @@ def _words(name: str) -> str:
     return f"sink {name!r}" if name != DEAD else "dead letters"
 
 
+def _place(name: str, sink: LiveSink) -> str:
+    return part_in_words("sink", name, sink) if name != DEAD else f"dead letters ({type(sink).__name__})"
+
+
 def _run_of(run: str, sink: str) -> str:
     """Return the name under which a sink knows a run: it tells two sinks apart that write to one place."""
     return f"{run}{crc32(sink.encode()):08x}"
@@ -164,6 +180,7 @@ def _sink(graph: str, name: str, given: Any) -> LiveSink:
     if isinstance(given, LiveSink):
         return given
     if isinstance(given, Callable):  # type: ignore[arg-type]
+        check_function(f"graph {graph!r}, sink {name!r}", given)
         return Callback(given)
     msg = f"graph {graph!r}, sink {name!r}: must be a LiveSink or a function of a page; got {type(given).__name__}"
     raise UsageError(msg)

@@ -12,6 +12,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
+from oop_engine.connectors.parts.calls import called
+from oop_engine.connectors.parts.json_value import json_value
 from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.fingerprint import described
@@ -155,7 +157,10 @@ def positions_but(names: Collection[str], positions: Mapping[str, Any]) -> dict[
 async def _position(inlet: Inlet, where: Any) -> Any:
     if where == _EARLIEST:
         return None
-    return await inlet.source.latest() if where == _LATEST else where
+    if where != _LATEST:
+        return where
+    found = await called(inlet.place, inlet.source, "latest")
+    return json_value(found, f"{inlet.place}: the value of latest")
 
 
 def _words(position: Any) -> str:

@@ -18,10 +18,12 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from oop_engine.connectors.link import LeftError
+from oop_engine.connectors.parts.calls import called
 from oop_engine.connectors.sink import LiveSink
 from oop_engine.core.errors import SetupError, UsageError
 from oop_engine.core.graphs.fingerprint import described
 from oop_engine.core.graphs.graph import Graph
+from oop_engine.core.graphs.round_trip import RoundTrip
 from oop_engine.runners.faults import first_of
 from oop_engine.runners.local import Local
 from oop_engine.service.arrival_clock import ArrivalClock
@@ -88,7 +90,7 @@ class Service:
         plan, self.gate = graph.plan(), Gate()
         self.outlets = Outlets(plan, sinks, dead_letters, self.gate.held, clock)
         self.local = Local(graph, self.outlets.take, check=check)
-        self.plan = self.local.plan
+        self.plan, self._trip = self.local.plan, RoundTrip(self.local.plan)
         self.dead = DeadLetters(clock, kept=dead_letters is not None)
         self.inlets = inlets_of(self.plan, sources, self.dead, self.local, self._took)
         self._start_from = start_from or {}
@@ -116,8 +118,8 @@ class Service:
                 over = not self._left
             if self._folder is None:
                 await self.outlets.forget()
-        counts = self.dead.counts, self.outlets.counts
-        return served_of(self.epochs, over, self.inlets, *counts, self.local.statistics)
+        dead, refused = self.dead.counts, self.outlets.counts
+        return served_of(self.epochs, over, self.inlets, dead, refused, self.local.statistics)
 
     async def _close(self, kind: object, error: BaseException | None, trace: object) -> None:
         await close_all({**places_of(self.inlets), **self.outlets.places}, error)
@@ -210,10 +212,9 @@ class Service:
 
     async def _keep_on(self) -> None:
         finished, wanted = map(asyncio.create_task, (self._finished.wait(), self._wanted.wait()))
-        first = asyncio.FIRST_COMPLETED
         try:  # not wait_for: until Python 3.12 it can swallow a cancellation
             while not (finished.done() or self._left):
-                await asyncio.wait([finished, wanted], timeout=self.every_s, return_when=first)
+                await asyncio.wait([finished, wanted], timeout=self.every_s, return_when="FIRST_COMPLETED")
                 if wanted.done():
                     self._wanted.clear()
                     wanted = asyncio.create_task(self._wanted.wait())
@@ -235,10 +236,10 @@ class Service:
     async def _take(self) -> tuple[int, States, CheckpointManifest]:
         """Return the epoch that ends now, the states, and all else that a checkpoint has."""
         states = await self.local.captured()
+        self._trip.look(self.local.operators)
         await self.outlets.bury(self.dead.take())
-        epoch = self.outlets.epoch
         self.outlets.epoch += 1
-        return epoch, states, self._manifest()
+        return self.outlets.epoch - 1, states, self._manifest()
 
     async def _finish_now(self) -> None:
         await self._finish(*await self._take(), last=True)
@@ -254,7 +255,7 @@ class Service:
         The ``last`` one is recorded once more, with nothing to commit: then a sink may be left out by the next service.
         """
         prepared = await self.outlets.prepare(epoch)
-        packed = await self._aside(lambda: {name: pack() for name, pack in states.items()})
+        packed = await self._aside(lambda: self._trip.packed(states))
         await self._record(replace(manifest, prepared=prepared), packed)
         await self.outlets.commit(prepared)
         await self._acknowledge(manifest.positions)
@@ -276,7 +277,7 @@ class Service:
     async def _acknowledge(self, positions: Mapping[str, Any]) -> None:
         for name, inlet in self.inlets.items():
             if positions.get(name) is not None:
-                await inlet.source.acknowledge(positions[name])
+                await called(inlet.place, inlet.source, "acknowledge", positions[name])
 
     def _manifest(self, *, over: bool = False) -> CheckpointManifest:
         found = manifest_of(self.local, self.inlets, self.dead, over=over)

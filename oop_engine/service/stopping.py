@@ -8,8 +8,11 @@ import signal
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from inspect import isawaitable
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
+
+from oop_engine.core.errors import ContractError
 
 __all__ = ["any_of", "cancelled", "close_all", "stopped_by_signals"]
 
@@ -142,7 +145,11 @@ async def close_all(parts: Mapping[str, _Part], failed: BaseException | None) ->
 async def _closed(name: str, part: _Part) -> Exception | None:
     """Close one of them; return the error of that."""
     try:
-        await part.close()
+        closing: object = part.close()
+        if not isawaitable(closing):
+            msg = f"{name} ({type(part).__name__}): close must be asynchronous; got {closing!r:.60}: write async def"
+            raise ContractError(msg)
+        await closing
     except Exception as error:
         error.add_note(f"{name}: raised by close")
         return error

@@ -82,7 +82,7 @@ def standing(runs: RunningGraph) -> Standing:
         inputs,
         {edge: found.below for edge, found in runs.statistics.edges.items()},
         units,
-        {name: tuple(operator.state()) for name, operator in operators},  # type: ignore[misc]
+        {name: tuple(map(int, operator.state())) for name, operator in operators},  # type: ignore[misc]
         {name: operator.waits for name, operator in operators if operator.waits is not None},
         {name: [(_named(keys), below) for keys, below in found] for name, found in groups.items() if found},
         clocks=clocks,

@@ -19,7 +19,7 @@ from typing import Any
 
 from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import GraphError
-from oop_engine.core.graphs.acceptance import check_accepts, check_given
+from oop_engine.core.graphs.acceptance import check_accepts, check_given, opened, output_schemas
 from oop_engine.core.graphs.html import table_html
 from oop_engine.core.graphs.node import Node
 from oop_engine.core.graphs.plain import nodes_of_plain, plain_nodes
@@ -164,11 +164,7 @@ class Graph:
         inputs = tuple(schemas[self.resolve(s)] for s in node.inputs)
         before = ((stream.node, self.nodes[stream.node].operator) for stream in node.inputs)
         check_accepts(node.name, node.operator, inputs, before)
-        try:
-            found = node.operator.output_schemas(inputs)
-        except GraphError as error:
-            error.args = (f"node {node.name!r}: {error}",)
-            raise
+        found = output_schemas(node.name, node.operator, inputs)
         return {Stream(node.name, port): schema for port, schema in zip(node.ports, found, strict=True)}
 
     def _check_names(self) -> None:
@@ -267,7 +263,7 @@ class Plan:
     def open(self) -> dict[str, Operator]:
         """Return fresh, opened operators by name."""
         return {
-            node.name: node.operator.opened(*(self.schema(s) for s in node.inputs))
+            node.name: opened(self.name, node.name, node.operator, tuple(map(self.schema, node.inputs)))
             for node in self.nodes
             if node.operator is not None
         }

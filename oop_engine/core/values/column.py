@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from oop_engine.core.errors import ContractError
 from oop_engine.core.groups.in_python import values_of
 from oop_engine.core.late.packing import CODES
-from oop_engine.core.values.array_likes import as_arrow, objects
+from oop_engine.core.values.array_likes import as_arrow, objects, of_numpy
 from oop_engine.core.values.arrays import converted, without_views
 from oop_engine.core.values.kinds import converts, plain_type, way_out
 from oop_engine.core.values.python_values import of_values
@@ -52,7 +52,7 @@ def column(values: Any, kind: pa.DataType, place: str) -> pa.Array:
         and values.ndim == 1
         and values.itemsize <= 8
     ):
-        found = pa.array(values)
+        found = of_numpy(values)
         if found.type == kind:
             return found
     try:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine.core.arguments import checked_arguments
-from oop_engine.core.errors import GraphError
+from oop_engine.core.errors import ContractError, GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates.base import Aggregation, Arrays, Part
 
@@ -90,7 +90,7 @@ class UserDefined(Aggregation):
     def result_type(self, schema: Schema, operator: str) -> pa.DataType:
         schema.require(self.reads, f"{operator}: UserDefined")
         for name in self.state_types:
-            if np.dtype(name).kind not in "biufc":
+            if not _is_number(name):
                 msg = f"{operator}: UserDefined: state types must be numbers or booleans; got {name!r}"
                 raise GraphError(msg)
         if self.identity is not None and len(self.identity) != len(self.state_types):
@@ -112,7 +112,30 @@ class UserDefined(Aggregation):
             pairs = zip(state, self.identity, strict=True)
             state = [np.where(present, held, held.dtype.type(nothing)) for held, nothing in pairs]
             present = np.ones_like(present)
-        lowered = self.lower(tuple(array[present] for array in state))
-        values = pa.array(lowered).cast(kind)
+        values = _results(self.lower(tuple(array[present] for array in state)), kind, int(present.sum()))
         place = np.cumsum(present) - 1
         return values.take(pa.array(place, pa.int64(), mask=~present))
+
+
+def _results(lowered: Any, kind: pa.DataType, many: int) -> pa.Array:
+    """Return the value of ``lower`` in the type that was declared; raises ``ContractError`` if it is anything else."""
+    try:
+        values = lowered if isinstance(lowered, pa.Array | pa.ChunkedArray) else pa.array(lowered)
+        values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        values = values.cast(kind)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        got = f"{' '.join(f'{lowered!r:.60}'.split())} ({type(lowered).__name__}): {error}"
+        wanted = f"an array of {many:,} results that are {kind}, as returns has it"
+        msg = f"UserDefined: lower must return {wanted}; got {got}"
+        raise ContractError(msg) from error
+    if len(values) != many:
+        msg = f"UserDefined: lower must return a result for each of {many:,} states; got {len(values):,}"
+        raise ContractError(msg)
+    return values
+
+
+def _is_number(name: str) -> bool:
+    try:
+        return np.dtype(name).kind in "biufc"
+    except TypeError:  # NumPy has no type of that name
+        return False

@@ -35,12 +35,14 @@ from oop_engine.core.punctuation import FOREVER, NEVER, shift
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
+from oop_engine.operators.policies.own_bound import running_of
 from oop_engine.operators.policies.running_bound import (
     MOST_ROWS,
     Bounds,
     Lag,
     Policy,
     RunningBound,
+    checked_lag,
     length_of,
     register_policy,
 )
@@ -158,7 +160,7 @@ class Heartbeat(Policy):
         if self.every is not None:
             every = length_of(self.every, schema, f"{place}: every", least=1)
         running = _Drift if self.of == "drift" else _Lull
-        return running(self.policy.running(schema, place), threshold, slack, every)
+        return running(running_of(self.policy, schema, place), threshold, slack, every)
 
 
 @register_policy
@@ -196,12 +198,12 @@ class PerGroup(Policy):
     def running(self, schema: Schema, place: str) -> RunningBound:
         schema.require(self.by, f"{place}: by")
         self.lag(schema, place)
-        return (self.linear or Upstream()).running(schema, place)
+        return running_of(self.linear or Upstream(), schema, place)
 
     def lag(self, schema: Schema, place: str) -> tuple[int, int]:
         """Return the ``lag`` of each group."""
         assert isinstance(self.policy, Lag)
-        return self.policy.lag(schema, place)
+        return checked_lag(self.policy, schema, place)
 
 
 class _Lull(RunningBound):

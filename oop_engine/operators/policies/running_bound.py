@@ -28,6 +28,7 @@ __all__ = [
     "Policy",
     "RunningBound",
     "check_policy",
+    "checked_lag",
     "cut_rows",
     "floored",
     "length_of",
@@ -125,7 +126,23 @@ class Lag(Policy):
         """Return ``count`` and ``slack``, in units of the progressing attribute."""
 
     def running(self, schema: Schema, place: str) -> RunningBound:
-        return _Trailing(*self.lag(schema, place))
+        return _Trailing(*checked_lag(self, schema, place))
+
+
+def checked_lag(policy: Lag, schema: Schema, place: str) -> tuple[int, int]:
+    """Return the ``lag`` of a policy; raises ``GraphError`` unless it is a number of tuples, and a length in units."""
+    found: Any = policy.lag(schema, place)
+    numbers = found if isinstance(found, tuple) and len(found) == 2 else (None, None)
+    if all(
+        isinstance(each, int | np.integer) and not isinstance(each, bool) and each >= 0 for each in numbers
+    ):
+        count, slack = map(int, numbers)
+        if count <= MOST_ROWS:
+            return count, slack
+    wanted = f"a number of tuples, from 0 to 2**30, and of {schema.unit}, from 0 on, as ints"
+    got = f'{found!r:.60} ({type(found).__name__}): schema.length("5 s", place) returns a length in units'
+    msg = f"{place}: {type(policy).__name__}.lag must return (count, slack), {wanted}; got {got}"
+    raise GraphError(msg)
 
 
 class _Trailing(RunningBound):

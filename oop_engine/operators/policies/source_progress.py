@@ -25,6 +25,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
 from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.policies.group_progress import GroupProgress
+from oop_engine.operators.policies.own_bound import running_of
 from oop_engine.operators.policies.policies import PerGroup
 from oop_engine.operators.policies.running_bound import Policy, cut_rows, floored, length_of
 
@@ -53,7 +54,7 @@ class SourceProgress:
     """
 
     def __init__(self, policy: Policy, granularity: Length | None, schema: Schema, place: str) -> None:
-        self._running = policy.running(schema, place)
+        self._running = running_of(policy, schema, place)
         self._every: int | None = None
         if granularity is not None:
             self._every = length_of(granularity, schema, f"{place}: granularity", least=1)

@@ -12,6 +12,7 @@ from oop_engine.core.punctuation import NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
+from oop_engine.operators.policies.own_bound import running_of
 from oop_engine.operators.policies.policies import PerGroup
 from oop_engine.operators.policies.running_bound import (
     Bounds,
@@ -48,7 +49,7 @@ class Timer(Policy):
 
     def running(self, schema: Schema, place: str) -> RunningBound:
         every = length_of(self.every, schema, f"{place}: every", least=1)
-        return _Timed(self.policy.running(schema, place), every)
+        return _Timed(running_of(self.policy, schema, place), every)
 
 
 class _Timed(RunningBound):

@@ -27,6 +27,7 @@ from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.values.columns import Integers, begins_of, filled_up
 from oop_engine.operators.windows import Definition, Extents, Gap, Over, Windows
 from oop_engine.operators.windows.capped import Capped
+from oop_engine.operators.windows.folding import Folding
 from oop_engine.operators.windows.landmark import Gridded, Since
 from oop_engine.operators.windows.whole import Ended, Whole
 from oop_engine.system.knobs import knob
@@ -45,13 +46,18 @@ def bind(
     Where ``aggregates`` depend on the order of tuples it is one that is folded on the bound, if there is one.
     """
     if isinstance(windows, type) or not hasattr(windows, "bound"):  # asking a protocol takes 20 times as long
-        msg = f"{place}: windows must be a value such as Tumbling('1 min'); got {windows!r}"
+        way = ": write bound(self, schema, place), which returns self" if isinstance(windows, Folding) else ""
+        msg = f"{place}: windows must be a value such as Tumbling('1 min'); got {windows!r}{way}"
         raise GraphError(msg)
     schema.require(by, place)
     if len(set(by)) != len(by):
         msg = f"{place}: the columns to group by must differ; got by={list(by)}"
         raise GraphError(msg)
     definition = windows.bound(schema, place)
+    if not hasattr(definition, "over"):
+        kind, got = type(windows).__name__, f"{definition!r:.60} ({type(definition).__name__})"
+        msg = f"{place}: {kind}.bound must return a definition of windows, such as a Folding (itself); got {got}"
+        raise GraphError(msg)
     if (definition.over is Over.GROUP_ROWS or getattr(definition, "partitioned", False)) and not by:
         msg = f"{place}: partitioned windows number tuples within a group; name its columns with by=(...)"
         raise GraphError(msg)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.close_names import did_you_mean
-from oop_engine.core.errors import GraphError
+from oop_engine.core.errors import ContractError, GraphError
 from oop_engine.core.schema import Schema
 
-__all__ = ["AfterChange", "AfterCount", "AfterFraction", "Trigger", "WindowView"]
+__all__ = [
+    "AfterChange", "AfterCount", "AfterFraction", "Trigger", "WindowView", "check_trigger", "fired", "state_after",
+]  # fmt: skip
 
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -72,6 +74,46 @@ class Trigger(ABC):
 
     def check(self, names: list[str], schema: Schema, place: str) -> None:  # noqa: B027  # most fit any results
         """Raise ``GraphError`` in the name of ``place`` if it does not fit results of these names, of ``schema``."""
+
+
+def check_trigger(trigger: Trigger) -> None:
+    """Raise ``GraphError`` unless the ``width`` and ``adds`` of a trigger fit each other."""
+    width, adds = trigger.width, trigger.adds
+    if type(width) is not int or width < 0 or len(adds) != width:
+        kind = type(trigger).__name__
+        msg = (
+            f"{kind}: width must be a number of columns, and adds a tuple of as many bools; got width={width!r:.40}, "
+            f"adds={adds!r:.40}"
+        )
+        raise GraphError(msg)
+
+
+def fired(trigger: Trigger, view: WindowView, state: Integers) -> Mask:
+    """Return for which windows a trigger fires.  Raises ``ContractError`` unless it returns a mask of them."""
+    found: Any = trigger.fires(view, _fixed(state))
+    mask = found if found.__class__ is np.ndarray else np.asarray(found)
+    if mask.dtype == np.bool_ and mask.shape in ((), view.since.shape):
+        return mask if mask.shape else np.full(view.since.shape, mask)
+    got = f"{found!r:.80} ({type(found).__name__})"
+    msg = f"{type(trigger).__name__}: fires must return a mask of the windows, bool ({view.since.size},); got {got}"
+    raise ContractError(msg)
+
+
+def state_after(trigger: Trigger, view: WindowView, state: Integers, asked: Mask) -> Integers:
+    """Return the state of windows that fire.  Raises ``ContractError`` unless it has the trigger's columns."""
+    found: Any = trigger.after(view, _fixed(state), asked)
+    if isinstance(found, np.ndarray) and found.dtype.kind in "iub" and found.shape == state.shape:
+        return found
+    got = f"{getattr(found, 'dtype', type(found).__name__)} {getattr(found, 'shape', '')}"
+    msg = f"{type(trigger).__name__}: after must return the state of windows, int64 {state.shape}; got {got}"
+    raise ContractError(msg)
+
+
+def _fixed(state: Integers) -> Integers:
+    """Return a view that no trigger writes to."""
+    view = state.view()
+    view.flags.writeable = False
+    return view
 
 
 @checked_arguments

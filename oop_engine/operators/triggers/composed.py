@@ -9,7 +9,15 @@ import numpy as np
 from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
-from oop_engine.operators.triggers.basic import Integers, Mask, Trigger, WindowView
+from oop_engine.operators.triggers.basic import (
+    Integers,
+    Mask,
+    Trigger,
+    WindowView,
+    check_trigger,
+    fired,
+    state_after,
+)
 
 __all__ = ["AfterAll", "AfterAny", "AfterEach", "Once", "OrFinally"]
 
@@ -24,6 +32,8 @@ class _Composed(Trigger):
         if not of or not all(isinstance(one, Trigger) for one in of):
             msg = f"{type(self).__name__}: needs triggers, such as AfterCount(1); got {of}"
             raise GraphError(msg)
+        for one in of:
+            check_trigger(one)
         self.of = of
         self.width = self.own + sum(one.width for one in of)
         self.adds = (*(False,) * self.own, *(adds for one in of for adds in one.adds))
@@ -54,10 +64,10 @@ class _Composed(Trigger):
 
     def all_fire(self, view: WindowView, state: Integers) -> list[Mask]:
         """Return for each trigger where it fires."""
-        return [one.fires(view, part) for one, part in self.each(state)]
+        return [fired(one, view, part) for one, part in self.each(state)]
 
     def after(self, view: WindowView, state: Integers, asked: Mask) -> Integers:
-        parts = [one.after(view, part, asked) for one, part in self.each(state)]
+        parts = [state_after(one, view, part, asked) for one, part in self.each(state)]
         return np.hstack([state[:, : self.own], *parts])
 
 
@@ -90,7 +100,7 @@ class AfterEach(_Composed):
     def after(self, view: WindowView, state: Integers, asked: Mask) -> Integers:
         turn = state[:, 0]
         parts = [
-            one.after(view, part, asked & (turn == number))
+            state_after(one, view, part, asked & (turn == number))
             for number, (one, part) in enumerate(self.each(state))
         ]
         following = turn + (asked & self.fires(view, state))

@@ -10,7 +10,7 @@ from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.operators.triggers.asking import AfterDelay, OnRequest
-from oop_engine.operators.triggers.basic import AfterCount, Trigger
+from oop_engine.operators.triggers.basic import AfterCount, Trigger, check_trigger
 
 __all__ = ["Emit", "Mode"]
 
@@ -70,6 +70,8 @@ class Emit:
             if not isinstance(getattr(self, name), Trigger | None):
                 msg = f"Emit: {name} must be a trigger such as AfterCount(1), or None; got {getattr(self, name)!r}"
                 raise GraphError(msg)
+        for whole in filter(None, (self.early, self.late)):
+            check_trigger(whole)
         if self.mode not in get_args(Mode):
             msg = f"Emit: mode must be one of {', '.join(map(repr, get_args(Mode)))}; got {self.mode!r}"
             msg += did_you_mean(self.mode, get_args(Mode))

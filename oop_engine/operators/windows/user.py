@@ -121,9 +121,11 @@ class UserCut(Folding):
             if view.kept is None
             else {name: view.kept.column(name).slice(lo, hi - lo) for name in self.keeps}
         )
-        given = self.cut(view.first[lo:hi], columns, begin, bound, bound == FOREVER)
+        times = view.first[lo:hi]
+        times.flags.writeable = False  # they are state
+        given = self.cut(times, columns, begin, bound, bound == FOREVER)
         try:
-            starts, ends = (np.asarray(side).astype(np.int64, casting="safe") for side in given)
+            starts, ends = (_integers(side) for side in given)
         except (TypeError, ValueError) as error:
             msg = f"UserWindows: cut must return starts and ends, integers; got {given!r}"
             raise ContractError(msg) from error
@@ -147,3 +149,9 @@ class UserCut(Folding):
 
     def least_later(self, bounds: Integers, stamp: str) -> Integers:
         return shift(bounds, -self.back if stamp == "start" else 1)
+
+
+def _integers(side: Any) -> Integers:
+    """Return one side of windows as integers; an empty list has none."""
+    found = np.asarray(side)
+    return found.astype(np.int64, casting="safe" if found.size else "unsafe")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import logging
 import os
 import signal
 import threading
+from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,11 +18,13 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import (
+    ContractError,
     Gathered,
     Graph,
     LiveSink,
     Local,
     Operator,
+    OperatorError,
     Page,
     Schema,
     SnapshotError,
@@ -28,11 +32,11 @@ from oop_engine import (
     UsageError,
     serve,
 )
+from oop_engine.connectors.parts.json_value import json_value
 from oop_engine.core.operator import Emission
 from oop_engine.core.saved import Saved
 from oop_engine.operators import Ordered, Punctuate
 from oop_engine.runners.event_loop import run_async
-from oop_engine.service.inlet import as_it_is
 from oop_engine.system.on_thread import on_thread
 
 SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")
@@ -45,6 +49,11 @@ def copies(*sinks: str, operator: Operator | None = None) -> Graph:
     for sink in sinks or ("out",):
         graph.sink(sink, stream)
     return graph
+
+
+async def one_row() -> AsyncIterator[Any]:
+    yield {"ts": 1}
+    await asyncio.Event().wait()
 
 
 async def feed(silent: asyncio.Event | None = None) -> AsyncIterator[Any]:
@@ -167,7 +176,7 @@ def test_work_on_a_thread_has_its_value_and_its_error() -> None:
 
 def test_a_position_stays_as_it_was_given() -> None:
     given = {"0": [1, {"a": 2}], "1": (3,)}
-    kept = as_it_is(given)
+    kept = json_value(given, "a position")
     given["0"][1]["a"] = 9  # type: ignore[index]
     assert kept == {"0": [1, {"a": 2}], "1": (3,)}
 
@@ -214,6 +223,66 @@ class SavesAll(Total):
         self.count = int(state.integers("count", (1,))[0])
 
 
+class LoadsAnother(SavesAll):
+    def load(self, state: Saved) -> None:
+        self.counted = int(state.integers("count", (1,))[0])
+
+
+class LoadsOneMore(SavesAll):
+    def load(self, state: Saved) -> None:
+        self.count = int(state.integers("count", (1,))[0]) + 1
+
+    def save(self) -> dict[str, Any]:
+        return {"count": self.count}
+
+
+class LoadsAnotherName(SavesAll):
+    def load(self, state: Saved) -> None:
+        self.counted = state.integer("counts")
+
+
+class LoadFails(SavesAll):
+    def load(self, state: Saved) -> None:
+        raise RuntimeError("no")
+
+
+class SavesFloats(SavesAll):
+    def save(self) -> dict[str, Any]:
+        return {"count": float(self.count)}
+
+
+class SavesKeysOfTwo(SavesAll):
+    def save(self) -> dict[str, Any]:
+        return {"count": {(1, "a"): 2}}
+
+
+class SavesNothing(SavesAll):
+    def save(self) -> dict[str, Any]:
+        return {}
+
+
+class SaveFails(SavesAll):
+    def save(self) -> dict[str, Any]:
+        raise RuntimeError("no")
+
+
+class CountsNothing(SavesAll):
+    def counts(self) -> Any:
+        return None
+
+
+class HalfABlock(SavesAll):
+    def state(self) -> State:
+        return State(nbytes=1.5)  # type: ignore[arg-type]
+
+
+def saving(value: Any) -> type[Operator]:
+    return type("Mine", (SavesAll,), {"save": lambda self: {"count": value}})
+
+
+SNAPSHOT = "its state cannot be saved: cannot put "
+
+
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
@@ -221,21 +290,55 @@ class SavesAll(Total):
         (LoadsNothing, "operator 'mine' (LoadsNothing): saves count, and loads nothing"),
         (SavesNone, "operator 'mine' (SavesNone): save must return a dictionary of the parts of its state; got None"),
         (SavesASet, "operator 'mine' (SavesASet): its state cannot be saved: "),
+        (LoadsAnother, "load must take back all that save returned; 'count' was array([1]) when it was saved, and is"),
+        (LoadsOneMore, "operator 'mine' (LoadsOneMore): load cannot read the state of save, so a restart would fail"),
+        (LoadsAnotherName, "there must be 'counts'; got 'count'"),
+        (LoadFails, "load cannot read the state of save, so a restart would fail: "),
+        (SavesFloats, "operator 'mine' (SavesFloats): load cannot read the state of save"),
+        (SavesKeysOfTwo, "operator 'mine' (SavesKeysOfTwo): "),
+        (SavesNothing, "keeps a state, State(tuples=0, partials=0, groups=1, nbytes=8), and save returns nothing of i"),
+        (SaveFails, "operator 'mine' (SaveFails): save failed: RuntimeError: no"),
+        (CountsNothing, "operator 'mine' (CountsNothing): counts() must return whole numbers by their names"),
+        (HalfABlock, "operator 'mine' (HalfABlock): state() must return a State of whole numbers from 0 on; got State"),
+        (saving(object()), f"operator 'mine' (Mine): {SNAPSHOT}object into a snapshot: it takes None, bool, int"),
+        (saving(deque([1])), f"{SNAPSHOT}deque into a snapshot: give list(...)"),
+        (saving(datetime.date(2026, 1, 1)), f"{SNAPSHOT}date into a snapshot: give its integer, or isoformat()"),
+        (saving(pa.array([1])), f"{SNAPSHOT}Int64Array into a snapshot: give an array of NumPy"),
+        (saving(np.array([{}], object)), f"{SNAPSHOT}ndarray into a snapshot: give an array of numbers or texts"),
     ],
+    ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )  # fmt: skip
 def test_a_state_that_a_restart_would_lose_is_found_at_the_first_checkpoint(
     kind: type[Operator], words: str, tmp_path: Path
 ) -> None:
     async def main() -> None:
         stop = asyncio.Event()
-        stop.set()
-        await serve(
-            copies(operator=kind()), {"in": feed()}, {"out": Gathered()}, checkpoint=tmp_path, stop=stop
-        )
+        graph, sinks = copies(operator=kind()), {"out": lambda page: stop.set()}
+        await serve(graph, {"in": one_row()}, sinks, checkpoint=tmp_path, stop=stop)
 
-    with pytest.raises(SnapshotError) as caught:
+    with pytest.raises((SnapshotError, ContractError, OperatorError)) as caught:
         run_async(main())
     assert words in str(caught.value)
+
+
+class Remembers(Operator):
+    """Keeps the last page, and shows no state."""
+
+    def on_page(self, port: int, page: Page) -> Iterator[Emission]:
+        self.last = page.times.tolist()
+        yield 0, page
+
+
+def test_attributes_that_nobody_saves_are_named_in_a_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        stop = asyncio.Event()
+        graph, sinks = copies(operator=Remembers()), {"out": lambda page: stop.set()}
+        await serve(graph, {"in": one_row()}, sinks, checkpoint=tmp_path, stop=stop)
+
+    run_async(main())
+    assert "operator 'mine' (Remembers): last changed since open, and save stores nothing" in caplog.text
 
 
 def test_a_state_that_is_saved_goes_into_the_checkpoint(

@@ -29,10 +29,9 @@ class _User(Accumulator):
         self.invertible = part.user.invert is not None
 
     def prepare(self, page: Page, times: Integers) -> Arrays:
+        types = [np.dtype(name) for name in self._user.state_types]
         lifted = self._user.lift(*(page.column(name) for name in self._user.reads))
-        types = self._user.state_types
-        states = (_typed(array, name, "lift") for array, name in zip(lifted, types, strict=True))
-        return np.ones(len(page), np.int64), *states
+        return np.ones(len(page), np.int64), *_states(lifted, types, len(page), "lift")
 
     def combine(self, a: Arrays, b: Arrays) -> Arrays:
         merged = [np.where(a[0] > 0, old, new) for old, new in zip(a[1:], b[1:], strict=True)]
@@ -52,14 +51,27 @@ def _put(
     """Return ``merged`` with the results of a function of the user in some rows."""
     some = np.flatnonzero(rows)
     together = of(tuple(state[some] for state in a[1:]), tuple(state[some] for state in b[1:]))
-    for column, new in zip(merged, together, strict=True):
-        column[some] = _typed(new, column.dtype, "combine")
+    states = _states(together, [column.dtype for column in merged], some.size, "combine")
+    for column, new in zip(merged, states, strict=True):
+        column[some] = new
     return merged
 
 
-def _typed(states: Any, kind: np.dtype[Any] | str, of: str) -> NDArray[Any]:
+def _states(found: Any, types: list[np.dtype[Any]], rows: int, of: str) -> list[NDArray[Any]]:
+    """Return the states that a function of the user returned; raises ``ContractError`` for anything else."""
+    arrays = found if isinstance(found, tuple | list) and len(found) == len(types) else None
+    states = None if arrays is None else [np.asarray(array) for array in arrays]
+    if states is None or any(state.shape != (rows,) for state in states):
+        many = f"{len(types)} array{'' if len(types) == 1 else 's'} of {rows:,} values"
+        got = f"{type(found).__name__} of {len(found)}" if isinstance(found, tuple | list) else repr(found)
+        got = got if states is None else f"shapes {', '.join(str(state.shape) for state in states)}"
+        msg = f"UserDefined: {of} must return a tuple of {many}, as state_types has them; got {got:.80}"
+        raise ContractError(msg)
+    return [_typed(state, kind, of) for state, kind in zip(states, types, strict=True)]
+
+
+def _typed(given: NDArray[Any], wanted: np.dtype[Any], of: str) -> NDArray[Any]:
     """Return states in the type that was declared; raises ``ContractError`` for values that it would cut."""
-    given, wanted = np.asarray(states), np.dtype(kind)
     if given.dtype == wanted:
         return given
     typed = given.astype(wanted) if np.can_cast(given.dtype, wanted, "same_kind") else None

@@ -30,6 +30,7 @@ from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.ordered.group_numbers import GroupNumbers
 from oop_engine.operators.slicing.ordered.held import Held, Taken, columns_of
+from oop_engine.operators.slicing.ordered.own_folding import due_of, next_due_of, places_of
 from oop_engine.operators.slicing.ordered.slice_runs import SliceRuns
 from oop_engine.operators.slicing.ordered.slice_table import (
     SliceRows,
@@ -155,7 +156,7 @@ class OrderedStore(OnTime):
         some = [slots if taken is None else taken.slots]
         found: list[WindowStates] = []
         if slots.size:
-            due = self._definition.due(view)
+            due = due_of(self._definition, view)
             if self._divided and (due.groups.size or due.join is not None or due.keep[0] or view.ended[0]):
                 self._slices = self._resting.take(None)
             some.append(self._slices.slots[begins_of(self._slices.slots)])
@@ -178,7 +179,7 @@ class OrderedStore(OnTime):
         view, slots = self._numbers.view(self._table, bounds)
         self._wakes.clear(np.setdiff1d(looked, slots, assume_unique=True))
         if slots.size:
-            due = self._definition.next_due(view) if self._waits else None
+            due = next_due_of(self._definition, view) if self._waits else None
             self._wakes.set(slots, due, self._definition.least_open(view, self._stamp))
 
     def _look_alive(self, slots: Integers) -> None:
@@ -192,7 +193,7 @@ class OrderedStore(OnTime):
         taken = taken.in_order(self._tie, by_group=not whole)
         by = np.zeros_like(taken.slots) if self._divided else taken.slots
         final, of = numbered(taken, by, self._numbers.done, self._table)
-        places = self._definition.places(final)
+        places = places_of(self._definition, final)
         self._numbers.done[of] += np.diff(final.starts, append=by.size)
         slots, some = taken.slots, final
         if places.min(initial=0) < 0:

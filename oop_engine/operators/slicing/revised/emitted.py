@@ -25,6 +25,7 @@ from oop_engine.operators.slicing.revised.extents import Extents
 from oop_engine.operators.slicing.revised.version_runs import Versioned
 from oop_engine.operators.slicing.revised.version_table import before_each, same_results
 from oop_engine.operators.triggers import AfterDelay, AfterMatch, Emit, Trigger, WindowView
+from oop_engine.operators.triggers.basic import fired, state_after
 from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.values.expressions import evaluate, mask_of
 from oop_engine.operators.windows import Extents as Grid
@@ -81,14 +82,14 @@ class AskedTriggers:
         fires = np.zeros(timings.size, np.bool_)
         for timing, trigger, part in zip((_EARLY, _LATE), self._triggers, self._parts(state), strict=True):
             if trigger is not None and (timings == timing).any():
-                fires |= (timings == timing) & trigger.fires(view, part)
+                fires |= (timings == timing) & fired(trigger, view, part)
         return fires
 
     def after(self, view: WindowView, state: Integers, timings: Integers) -> Integers:
         """Return the state of triggers of windows that fire; a trigger was asked where the timing is its own."""
         parts = zip((_EARLY, _LATE), self._triggers, self._parts(state), strict=True)
         after: Integers = np.hstack([
-            part if one is None else one.after(view, part, timings == timing) for timing, one, part in parts
+            part if one is None else state_after(one, view, part, timings == timing) for timing, one, part in parts
         ])  # fmt: skip
         return after
 

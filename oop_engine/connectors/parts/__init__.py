@@ -1,0 +1,1 @@
+"""Parts of others: sources and sinks that somebody else wrote, and their usual mistakes, each named."""
