@@ -8,7 +8,7 @@ and does the same once.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,10 +18,19 @@ from oop_engine.connectors.source import Unreadable
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 
-__all__ = ["LiveSink", "Prepared"]
+__all__ = ["LiveSink", "Prepared", "key_columns"]
 
 Prepared: TypeAlias = Any
 """All that ``commit`` needs, as JSON: it is kept in the checkpoint.  None: there is nothing to commit."""
+
+
+def key_columns(key: str | Sequence[str]) -> list[str]:
+    """Return the columns of a key; a text is one column.
+
+    >>> key_columns("host"), key_columns(("day", "host"))
+    (['host'], ['day', 'host'])
+    """
+    return [key] if isinstance(key, str) else [*key]
 
 
 class LiveSink:

@@ -27,12 +27,14 @@ DEAD_LETTERS = Schema(
         "record": pa.string(),
         "coding": pa.string(),
         "rows": pa.int64(),
+        "context": pa.string(),
     },
     "at",
 )
 """Columns of dead letters: when, where (JSON that finds the record: a position of the source, a file and a byte), why,
 and the record as it came.  ``coding``: of the record: ``text``, ``base64`` of bytes that are no text, ``json`` of an
-object of Python, ``part`` of some rows of a record whose other rows went in, in words.  ``rows``: their number."""
+object of Python, ``part`` of some rows of a record whose other rows went in, in words.  ``rows``: their number.
+``context``: columns of its message, and the line of names above it, as JSON (``letter_context``)."""
 
 _MOST_REASONS = 50
 _SHOWN = 200
@@ -55,7 +57,13 @@ class DeadLetters:
         words = f"{noun} {source!r}"
 
         def unreadable(
-            reason: str, record: Any, rows: int, *, place: Any = None, coding: str | None = None
+            reason: str,
+            record: Any,
+            rows: int,
+            *,
+            place: Any = None,
+            coding: str | None = None,
+            context: Any = None,
         ) -> None:
             reason = reason.removeprefix(f"{words}: ")
             text, known_coding = as_text(record)
@@ -73,6 +81,7 @@ class DeadLetters:
                         "record": text,
                         "coding": coding or known_coding,
                         "rows": rows,
+                        "context": None if context is None else json.dumps(context),
                     }
                 )
 

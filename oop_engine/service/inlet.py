@@ -32,6 +32,7 @@ from oop_engine.runners.feeds.forms import RING
 from oop_engine.runners.local import Local
 from oop_engine.service.dead_letters import DeadLetters
 from oop_engine.service.gate import Gate
+from oop_engine.service.letters.letter_folder import Retry
 from oop_engine.service.letters.record_reader import Piece, RecordReader
 from oop_engine.system.knobs import knob
 
@@ -164,10 +165,10 @@ class Inlet:
         self.headers = self._reader.headers
         await self._took()
 
-    async def retry(self, record: str, coding: str, letter: str) -> None:
+    async def retry(self, letter: Retry) -> None:
         """Push a dead letter once more."""
-        await self._reader.ready_again(record, coding)
-        for message in self._reader.again(record, coding, letter):
+        await self._reader.ready_again(letter)
+        for message in self._reader.again(letter):
             await self._local.push(self.name, self._arrived(message))
         await self._took()
 

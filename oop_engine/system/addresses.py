@@ -7,7 +7,7 @@ are enough to find a server; a name and a password before ``@``, and all values 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, unquote, unquote_plus
 
@@ -15,7 +15,9 @@ __all__ = ["Address", "printable"]
 
 _BEFORE = re.compile(r"(?:[A-Za-z][\w+.-]*:)?(?:[A-Za-z][\w+.-]*://|//)?")
 _ANOTHER = re.compile(r",(?=[A-Za-z][\w+.-]*://)")
-_SECRET = re.compile(r"pass|secret|token|key|auth|cred|cookie|cert|sign|user|jwt|seed|header", re.IGNORECASE)
+_SECRET = re.compile(
+    r"pass|secret|token|key|auth|cred|cookie|cert|sign|user|jwt|seed|header|subprotocol", re.IGNORECASE
+)
 _LEAST = 4
 """Characters of the shortest secret that is looked for in the words of a library: shorter ones are in many words."""
 _HIDDEN = "***"
@@ -101,18 +103,29 @@ def _secrets_of(address: str) -> Iterator[str]:
         user, _ = _user(before, rest)
         name, colon, password = user.partition(":")
         yield from (password, user) if colon else (name,)
-        for pair in re.split(r"[&;]", query):
+        for pair in re.split(r"[&;#]", query):
             yield from {pair.partition("=")[2], unquote_plus(pair.partition("=")[2])}
 
 
 def _secrets_in(options: Any, *, within: bool = False) -> Iterator[str]:
-    """Yield the texts of options whose names tell of a secret; of headers all values."""
+    """Yield the texts of options whose names tell of a secret; of headers, also as a list of pairs, all values."""
     for name, value in options.items() if isinstance(options, Mapping) else ():
         secret = within or _SECRET.search(str(name)) is not None
         if isinstance(value, Mapping):
             yield from _secrets_in(value, within=secret)
-        elif secret and isinstance(value, str | bytes):
-            text = value.decode(errors="replace") if isinstance(value, bytes) else value
-            yield from {text, text.rpartition(" ")[2]}  # "Bearer TOKEN"
-        elif secret and isinstance(value, tuple | list):
-            yield from (str(each) for each in value)
+        elif secret:
+            yield from _texts_of(value)
+
+
+def _texts_of(value: Any) -> Iterator[str]:
+    """Yield the texts that a value has, and those in a text: ``Bearer TOKEN``, ``session=TOKEN; other=TOKEN``."""
+    if isinstance(value, str | bytes):
+        text = value.decode(errors="replace") if isinstance(value, bytes) else value
+        yield from (text, text.rpartition(" ")[2])
+        yield from (pair.partition("=")[2] for pair in re.split(r";\s*", text))
+    elif isinstance(value, Iterable):
+        for each in value:
+            is_pair = isinstance(each, tuple) and len(each) == 2
+            yield from _texts_of(each[1] if is_pair else each)
+    else:
+        yield str(value)

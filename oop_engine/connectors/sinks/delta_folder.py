@@ -44,7 +44,7 @@ class DeltaFolder(PartFiles):
     """
 
     def __init__(
-        self, folder: str | Path, *, key: Sequence[str] = (), disk: Disk | None = None,
+        self, folder: str | Path, *, key: str | Sequence[str] = (), disk: Disk | None = None,
         aside: Callable[..., Awaitable[Any]] = on_thread,
     ) -> None:  # fmt: skip
         super().__init__(folder, key=key, disk=disk, aside=aside)

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from oop_engine.connectors.change_feed import change_feed, feed_fields
-from oop_engine.connectors.sink import LiveSink, Prepared
+from oop_engine.connectors.sink import LiveSink, Prepared, key_columns
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
@@ -47,7 +47,7 @@ class PartFiles(LiveSink):
         folder: str | Path,
         format: str = "parquet",
         *,
-        key: Sequence[str] = (),
+        key: str | Sequence[str] = (),
         clock: Callable[[], float] = time.time,
         disk: Disk | None = None,
         aside: Callable[..., Awaitable[Any]] = on_thread,
@@ -56,7 +56,7 @@ class PartFiles(LiveSink):
         named = Path(f"part.{format}")
         self._format = FORMATS[format_of(named)]
         self._suffix = f"{self._format.name}{named.suffix.lower() if is_compressed(named) else ''}"
-        self._key, self._clock = tuple(key), clock
+        self._key, self._clock = tuple(key_columns(key)), clock
         self._disk, self._aside = disk or Disk(), aside
         self._pages: dict[int, list[Page]] = {}
         self._bytes: dict[int, int] = {}

@@ -22,7 +22,7 @@ from oop_engine.connectors.servers.postgres_errors import (
     reason_of_row,
 )  # fmt: skip
 from oop_engine.connectors.servers.postgres_login import connected
-from oop_engine.connectors.sink import LiveSink, Prepared
+from oop_engine.connectors.sink import LiveSink, Prepared, key_columns
 from oop_engine.connectors.sinks.fitting import RefusedInARow, refused_rows
 from oop_engine.connectors.sinks.postgres_cells import cells_of, register_cells
 from oop_engine.connectors.sinks.postgres_columns import make_beside
@@ -63,8 +63,8 @@ class PostgresTable(LiveSink):
     removed, unless another has replaced it.  The key must tell rows apart that are there at one time, and have no null.
     """
 
-    def __init__(self, dsn: str, table: str, key: Sequence[str] = ()) -> None:
-        self._dsn, self._table, self._key = dsn, table, list(key)
+    def __init__(self, dsn: str, table: str, key: str | Sequence[str] = ()) -> None:
+        self._dsn, self._table, self._key = dsn, table, key_columns(key)
         self._pages: dict[int, list[Page]] = {}
         self._connection: Any = None
         self._in_a_row = RefusedInARow()

@@ -81,6 +81,7 @@ class PostgresChanges(LiveSource):
         self._operations = {*(_OPERATIONS[format] if operations is None else operations)}
         self._reached, self._at = 0, LogPlace(0)
         self._told_s = 0.0
+        self._lacking = set[str]()  # tables of which a line has told that they lack columns
         self._pgconn: Any = None
         self._sending = asyncio.Lock()
 
@@ -141,6 +142,10 @@ class PostgresChanges(LiveSource):
             self._refuse,
             skipped=(self._at.commit, self._at.rows),
             envelopes=self.format == "debezium",
+            named=sorted(self.columns)
+            if isinstance(self.columns, frozenset) and self.format == "jsonl"
+            else (),
+            told=self._lacking,
         )
         count = 0
         while True:

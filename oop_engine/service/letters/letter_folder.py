@@ -56,6 +56,7 @@ class Letter:
     reason: str
     record: str
     coding: str
+    context: str | None
     retried: bool
 
 
@@ -67,6 +68,7 @@ class Retry:
     source: str
     record: str
     coding: str
+    context: str | None = None
 
 
 class LetterFolder:
@@ -107,7 +109,9 @@ class LetterFolder:
         for number, row in enumerate(rows, 1):
             letter = f"{name}:{number}"
             at = rfc3339(row["at"], "milliseconds")
-            columns = {each: row[each] for each in ("source", "position", "reason", "record", "coding")}
+            columns = {
+                each: row[each] for each in ("source", "position", "reason", "record", "coding", "context")
+            }
             found.append(Letter(letter, at=at, retried=letter in known, **columns))
         return found
 
@@ -167,10 +171,10 @@ class LetterFolder:
 
 def _order(letter: Letter, mended: Mapping[str, Any] | None) -> Retry:
     if mended is None:
-        return Retry(letter.letter, letter.source, letter.record, letter.coding)
+        return Retry(letter.letter, letter.source, letter.record, letter.coding, letter.context)
     record = mended.get("record")
     coding = mended.get("coding", letter.coding)
     if not isinstance(record, str):
         msg = f"letter {letter.letter!r}: record must be text, as --show prints it; got {record!r:.80}"
         raise UsageError(msg)
-    return Retry(letter.letter, letter.source, record, "text" if coding == "part" else coding)
+    return Retry(letter.letter, letter.source, record, "text" if coding == "part" else coding, letter.context)

@@ -23,6 +23,8 @@ from oop_engine.core.errors import UsageError
 from oop_engine.core.operator import Message
 from oop_engine.core.schema import Schema
 from oop_engine.service.dead_letters import DeadLetters
+from oop_engine.service.letters.letter_context import context_of, names_in, with_message
+from oop_engine.service.letters.letter_folder import Retry
 from oop_engine.service.letters.names_above import NamesAbove
 from oop_engine.traces.csv_format import CsvFormat
 
@@ -95,15 +97,30 @@ class RecordReader:
             self._log_unknown()
         return found
 
-    async def ready_again(self, record: str, coding: str) -> None:
+    async def ready_again(self, letter: Retry) -> None:
         """Look whether a dead letter can be read now; one that cannot is refused again."""
         if self.waits:
-            await self.is_ready([b64decode(record) if coding == "base64" else record.encode()])
+            await self.is_ready([_bytes_of(letter)])
 
-    def again(self, record: str, coding: str, letter: str) -> list[Message]:
-        """Return the messages in a dead letter; a record that is refused again becomes a new one."""
-        raw: Any = b64decode(record) if coding == "base64" else record.encode()
-        place = {"letter": letter}
+    def again(self, letter: Retry) -> list[Message]:
+        """Return the messages in a dead letter; a record that is refused again becomes a new one.
+
+        It is read below the line of names, and with the columns of its message, that it had.
+        """
+        context = json.loads(letter.context) if letter.context else None
+        names = names_in(context) if self._format.headed else b""
+        if not names or names == self._format.header:
+            return self._again(letter, context)
+        known = {name: getattr(self._format, name) for name in self._format.remembers}
+        self._read_header(names)
+        try:
+            return self._again(letter, context)
+        finally:
+            vars(self._format).update(known)
+
+    def _again(self, letter: Retry, context: dict[str, Any] | None) -> list[Message]:
+        record, place = letter.record, {"letter": letter.letter}
+        raw: Any = with_message(_bytes_of(letter), context)
         if self._source.format == _OBJECTS:
             try:
                 raw = json.loads(record)
@@ -112,7 +129,8 @@ class RecordReader:
                     f"the mended record is no JSON: {error}", record, 1, place=place, coding="json"
                 )
                 return []
-        return self._of_record(raw, raw + b"\n" if self._format.by_lines else [raw], place)
+        data = _with(raw, raw + b"\n") if self._format.by_lines and isinstance(raw, bytes) else [raw]
+        return self._of_record(raw, data, place)
 
     def _of_pieces(self, pieces: list[Piece]) -> list[Message]:
         joined = self._format.together([data for data, _, _ in pieces]) if len(pieces) > 1 else None
@@ -162,12 +180,14 @@ class RecordReader:
         data: Any = [record for _, record in records]
         if isinstance(piece[0], bytes):
             data = b"".join(data)
-            data = piece[0].of(data) if isinstance(piece[0], Payload) else data
+            data = _with(piece[0], data)
         elif not isinstance(piece[0], list | tuple):
             data = piece[0]
         if len(records) == 1:
             skipped, raw = records[0]
-            raw = raw.removesuffix(b"\n") if isinstance(raw, bytes) and self._format.by_lines else raw
+            if isinstance(raw, bytes):
+                line = raw.removesuffix(b"\n") if self._format.by_lines else bytes(raw)
+                raw = _with(raw if isinstance(raw, Payload) else piece[0], line)
             return self._of_record(raw, data, self._source.place(piece[1], piece[2], skipped))
         if (together := self._all_of(data)) is not None:
             return together
@@ -182,8 +202,11 @@ class RecordReader:
         coding = "part" if found else None
         if not found and self._source.format == _OBJECTS and not isinstance(raw, bytes):
             raw, coding = json.dumps(raw, default=str), "json"
+        context = context_of(raw, self._format.header if self._format.headed else b"") if letters else None
         for reason, text, rows in letters:
-            self._unreadable(reason, text if found else raw, rows, place=place, coding=coding)
+            self._unreadable(
+                reason, text if found else raw, rows, place=place, coding=coding, context=context
+            )
         return found
 
     def _all_of(self, data: Any) -> list[Message] | None:
@@ -214,6 +237,17 @@ class RecordReader:
         names, known = ", ".join(map(repr, [*self.unknown][:_NAMED])), ", ".join(self._format.schema.names)
         words = "source %r: rows have %s, which the schema has not (left out, and counted); it has %s"
         _LOG.warning(words, self._name, names, known)
+
+
+def _with(message: Any, data: bytes) -> bytes:
+    """Return other bytes of the same message; of one without bytes there are no others."""
+    if isinstance(message, Payload) and message.is_null:
+        return message
+    return message.of(data) if isinstance(message, Payload) else data
+
+
+def _bytes_of(letter: Retry) -> bytes:
+    return b64decode(letter.record) if letter.coding == "base64" else letter.record.encode()
 
 
 def _check_format(name: str, source: LiveSource) -> None:

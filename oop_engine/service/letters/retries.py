@@ -68,7 +68,7 @@ class Retries:
         if (sink := sink_of_letter(letter.source)) is not None:
             await self._outlets.retry(sink, letter.record, letter.letter)
         else:
-            await self._inlets[letter.source].retry(letter.record, letter.coding, letter.letter)
+            await self._inlets[letter.source].retry(letter)
 
     async def follow(self) -> None:
         """Feed orders as they come, for ever."""

@@ -12,6 +12,7 @@ from oop_engine.connectors.change_feed import feed_fields, no_revisions
 from oop_engine.connectors.delta_log import add_action, add_files, first_line, stored, version_of
 from oop_engine.connectors.delta_merge import merge
 from oop_engine.connectors.library import library
+from oop_engine.connectors.sink import key_columns
 from oop_engine.core.schema import Schema
 from oop_engine.spark.io.parquet import ResultTable, WriteFiles, by_table, folder_of, sizes_of
 from oop_engine.spark.io.result_folder import ResultFolder, Written, batch_of
@@ -36,10 +37,13 @@ class Delta:
     """
 
     folder: str | Path
-    key: Sequence[str] = ()
+    key: str | Sequence[str] = ()
     exactly_once: str = "exactly once, a batch at a time"
     _query: str = field(default="", init=False)
     _tables: dict[str, ResultTable] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self.key = tuple(key_columns(self.key))
 
     def start(self, schemas: Mapping[str, Schema], query: str) -> None:
         """Check the package, folders and types; remove unfinished files of killed runs.

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from oop_engine.connectors.change_feed import change_feed, feed_fields
+from oop_engine.connectors.sink import key_columns
 from oop_engine.core.errors import UnitError, UsageError
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
@@ -69,11 +70,14 @@ class Parquet:
     folder: str | Path
     by_window: Length | None = None
     may_go: bool = False
-    key: Sequence[str] = ()
+    key: str | Sequence[str] = ()
     exactly_once: str = "exactly once"
     _query: str = field(default="", init=False)
     _tables: dict[str, ResultTable] = field(default_factory=dict, init=False)
     _again: bool = field(default=True, init=False)
+
+    def __post_init__(self) -> None:
+        self.key = tuple(key_columns(self.key))
 
     def start(self, schemas: Mapping[str, Schema], query: str) -> None:
         """Check folders and types; remove unfinished files of killed runs."""

@@ -145,6 +145,20 @@ def test_a_column_that_is_gone_is_told(dsn: str, caplog: pytest.LogCaptureFixtur
     assert caplog.messages == ["table narrowed: has no column 'a' any more, which is null from now on"]
 
 
+def test_a_column_that_is_never_sent_is_told(dsn: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Such as one that is generated: its rows have null, which only a line can tell from a value."""
+    made = "ts int, a int, twice int generated always as (a * 2) stored"
+    source = refusing(slotted(dsn, "computed", made), [], "ts", "twice", "_table")
+    source.columns = frozenset({"ts", "twice", "_table"})
+    do(dsn, "insert into computed values (1, 1)", "insert into computed values (2, 1)")
+    for _ in range(2):
+        found, _ = run_async(changes(source, None, 2))
+        assert [each["ts"] for part in found for each in part] == [1, 2]
+    assert caplog.messages == [
+        "table computed: sends no column 'twice', null in its rows: is it generated, or not in the publication?"
+    ]
+
+
 def test_values_are_those_of_the_server_whatever_its_settings(dsn: str) -> None:
     database = dsn.replace("/postgres", "/forms")
     do(dsn, "create database forms")

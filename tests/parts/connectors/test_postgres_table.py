@@ -282,6 +282,19 @@ def test_a_row_that_the_server_refuses_is_a_dead_letter(dsn: str, kind: str) -> 
     assert do(dsn, "select count(*) from oop_staged_refusing") == [(0,)]
 
 
+def test_a_row_that_a_trigger_or_a_view_refuses_is_a_dead_letter(dsn: str) -> None:
+    raises = "begin if new.ts = 2 then raise exception 'no two'; end if; return new; end"
+    do(dsn, f"create function no_two() returns trigger language plpgsql as $$ {raises} $$")
+    do(dsn, "create table guarded (ts int, k text)", "create table viewed (ts int, k text)")
+    do(dsn, "create trigger guards before insert on guarded for each row execute function no_two()")
+    do(dsn, "create view few as select * from viewed where ts <> 2 with check option")
+    rows = {"ts": [1, 2, 3], "k": ["a"] * 3}
+    for table, words in (("guarded", "no two"), ("few", "violates check option")):
+        found = write(PostgresTable(dsn, table), SCHEMA, rows)
+        assert [(row["ts"], words in reason) for reason, row in found] == [(2, True)]
+        assert do(dsn, f"select ts from {table} order by 1") == [(1,), (3,)]
+
+
 @pytest.mark.parametrize("revised", [False, True])
 def test_a_row_of_a_key_that_the_server_refuses(dsn: str, revised: bool) -> None:
     do(dsn, "drop table if exists keyed, oop_staged_keyed")
@@ -290,7 +303,7 @@ def test_a_row_of_a_key_that_the_server_refuses(dsn: str, revised: bool) -> None
     schema = Schema(fields, "ts", "s", change="change" if revised else None)
     rows: dict[str, Any] = {"ts": [1, 2, 300, 4], "k": ["a", "b", "b", "c"]}
     rows |= {"change": [1, 1, 1, 1]} if revised else {}
-    found = write(PostgresTable(dsn, "keyed", ("k",)), schema, rows)
+    found = write(PostgresTable(dsn, "keyed", "k"), schema, rows)
     assert [(row["ts"], row["k"]) for _, row in found] == [(300, "b")]
     assert do(dsn, "select k, ts from keyed order by 1") == [("a", 1), ("b", 2), ("c", 4)]
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from decimal import Decimal
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -27,7 +28,9 @@ from oop_engine import (
 )
 from oop_engine.cli.app import app
 from oop_engine.connectors.formats.payloads import row_as_json
+from oop_engine.connectors.payload import Payload
 from oop_engine.runners.event_loop import run_async
+from oop_engine.service.letters.letter_context import context_of, with_message
 from oop_engine.service.letters.letter_folder import LetterFolder
 from oop_engine.system.disk import Disk
 
@@ -44,6 +47,102 @@ def through() -> Graph:
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("oop_engine.service.dashboard.sampler._OFTEN_S", 0.01)
+
+
+class Told(Replayed):
+    """Messages, or a block of lines, with columns of their message."""
+
+    metadata = MappingProxyType(
+        {"_key": pa.binary(), "_headers": pa.map_(pa.string(), pa.binary()), "_at": pa.int64()}
+    )
+
+
+ABOUT = {"_key": b"k\xff", "_headers": [("a", b"\xfe")], "_at": 7}
+DATA: dict[str, tuple[list[Any], list[dict[str, Any]]]] = {
+    "messages": ([[Payload(line.encode(), ABOUT)] for line in LINES[:2]], [{"key": "é"}]),
+    "together": ([[Payload(line.encode(), ABOUT) for line in LINES[:2]]], [{"key": "é"}]),
+    "a block": ([Payload("\n".join(LINES[:2]).encode() + b"\n", ABOUT)], [{"key": "é"}]),
+}
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_a_record_is_fed_again_with_the_columns_of_its_message(name: str, tmp_path: Path) -> None:
+    """A key and the headers have bytes, which JSON has not."""
+    given, wanted = DATA[name]
+    schema = Schema({"ts": pa.int64(), "key": pa.string(), **Told.metadata}, "ts", "s")
+    graph, out = Graph("g"), Gathered()
+    graph.sink("out", graph.source("log", schema))
+
+    async def feed(start: int) -> AsyncIterator[Any]:
+        for each in given[start:]:
+            yield each
+        if start == 0:
+            return
+        await asyncio.sleep(60)
+
+    async def life(until: int) -> None:
+        stop = asyncio.Event()
+        dead = PartFiles(tmp_path / "dead", "jsonl")
+        options: dict[str, Any] = {
+            "checkpoint": tmp_path / "state",
+            "dead_letters": dead,
+            "after_drain": True,
+        }
+        watch = lambda sample: stop.set() if sample["sources"][0]["tuples"] >= until else None
+        await serve(
+            graph,
+            {"log": Told(feed, "jsonl")},
+            {"out": out},
+            signals=False,
+            stop=stop,
+            watch=watch,
+            **options,
+        )
+
+    run_async(life(99))
+    [letter] = LetterFolder(tmp_path / "dead").letters()
+    mended = {letter.letter: {"record": letter.record.replace('"two"', "2")}}
+    assert LetterFolder(tmp_path / "dead").retry("log", mended)[0] == 1
+    run_async(life(1))
+    rows = [row for row in out.rows if row["ts"] == 2]
+    assert rows == [
+        {"ts": 2, **each, "_key": b"k\xff", "_headers": [("a", b"\xfe")], "_at": 7} for each in wanted
+    ]
+
+
+def test_a_message_without_bytes_is_one_when_it_is_fed_again() -> None:
+    context = context_of(Payload(None, {"_at": 7}), b"")
+    again = with_message(b"", json.loads(json.dumps(context)))
+    assert isinstance(again, Payload)
+    assert (again.is_null, again.about) == (True, {"_at": 7})
+    assert not with_message(b"{}", context).is_null  # type: ignore[attr-defined]
+
+
+def test_a_row_of_csv_is_fed_again_below_its_own_line_of_names(tmp_path: Path) -> None:
+    """Below another one its cells would be those of other columns."""
+    place = Place(tmp_path)
+    place.log.write_text("ts,key\n1,a\ntwo,3\nkey,ts\nb,4\n")
+    out = Gathered()
+
+    async def life(until: int) -> None:
+        stop = asyncio.Event()
+        watch = lambda sample: stop.set() if sample["sources"][0]["tuples"] >= until else None
+        options: dict[str, Any] = {
+            "checkpoint": place.state,
+            "dead_letters": PartFiles(place.dead),
+            "watch": watch,
+        }
+        source = FileTail(place.log, "csv", every_s=0.01)
+        await serve(through(), {"log": source}, {"out": out}, signals=False, stop=stop, **options)
+
+    run_async(life(2))
+    [letter] = LetterFolder(place.dead).letters()
+    assert LetterFolder(place.dead).retry("log", {letter.letter: {"record": "2,3"}})[0] == 1
+    run_async(life(1))
+    with place.log.open("a") as file:
+        file.write("c,5\n")
+    run_async(life(1))
+    assert [(row["ts"], row["key"]) for row in out.rows] == [(1, "a"), (4, "b"), (2, "3"), (5, "c")]
 
 
 class Dies(Gathered):
