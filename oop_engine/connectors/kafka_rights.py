@@ -7,9 +7,19 @@ from typing import Any
 from oop_engine.core.errors import SetupError
 from oop_engine.system.stopwatch import wall
 
-__all__ = ["KafkaRights"]
+__all__ = ["KafkaRights", "kafka_client"]
 
 _ASK_S = 1.0
+
+
+def kafka_client(kind: Any, options: dict[str, Any], place: str) -> Any:
+    """Return a client of librdkafka; raise ``SetupError`` in the name of ``place`` for wrong options."""
+    try:
+        return kind(options)
+    except Exception as error:
+        words = error.args[0].str() if hasattr(error.args[0], "str") else str(error)
+        msg = f"{place}: {words}: give options of librdkafka, by their names"
+        raise SetupError(msg) from None
 
 
 class KafkaRights:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from oop_engine.connectors import link
-from oop_engine.connectors.kafka_rights import KafkaRights
+from oop_engine.connectors.kafka_rights import KafkaRights, kafka_client
 from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.refusals import kafka_is_away
@@ -94,9 +94,10 @@ class KafkaTopic(HeldSink):
         common = {**known, "error_cb": self._lose}
         self._log.options = known
         group = f"oop-engine-{self._run}-{self._topic}"
-        self._consumer = kafka.Consumer({**common, "group.id": group, "enable.auto.commit": False})
+        consuming = {**common, "group.id": group, "enable.auto.commit": False}
+        self._consumer = kafka_client(kafka.Consumer, consuming, self.place)
         producing = {**common, "transactional.id": group, "enable.idempotence": True}
-        self._producer = kafka.Producer(producing)
+        self._producer = kafka_client(kafka.Producer, producing, self.place)
         topic = self._rights.topics(self._producer, self._topic, link.ANSWER_S)
         if topic.error is not None:
             msg = f"{self.place}: {topic.error.str()}: check its name, or make it"

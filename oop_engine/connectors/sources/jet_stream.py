@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
@@ -20,7 +21,7 @@ from oop_engine.connectors.servers.nats_client import nats_connected
 from oop_engine.connectors.servers.reasons import why_not
 from oop_engine.connectors.servers.stream_log import StreamLog
 from oop_engine.connectors.source import Format, LiveSource, Position
-from oop_engine.core.errors import SetupError
+from oop_engine.core.errors import SetupError, UsageError
 from oop_engine.system.addresses import Address
 from oop_engine.system.knobs import knob
 
@@ -29,6 +30,8 @@ __all__ = ["JetStream"]
 _MOST = knob(__name__, "_MOST", 1000)
 _WAIT_S, _FORGET_S = 0.5, 600.0
 _RECONNECT_S, _RECONNECTS = 2.0, 60
+_IN_NO_STREAM = re.compile(r"[\s.*>/\\]")
+_IN_NO_SUBJECT = re.compile(r"\s|^\.|\.$|\.\.")
 
 
 class JetStream(LiveSource):
@@ -54,6 +57,13 @@ class JetStream(LiveSource):
         self, server: str, stream: str, subject: str | None = None, format: Format = "jsonl", *, follow: bool = True,
         options: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
+        for what, name, bad in (
+            ("stream", stream, _IN_NO_STREAM),
+            ("subject", subject or "", _IN_NO_SUBJECT),
+        ):
+            if bad.search(name) or (what == "stream" and not name):
+                msg = f"JetStream: {name!r} can be no name of a {what}: NATS takes none with spaces or empty parts"
+                raise UsageError(msg)
         self._server, self._stream, self._subject = server, stream, subject
         self.format, self._follow, self._options = format, follow, options or {}
         self._address = Address(server, options)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from oop_engine.connectors import link
-from oop_engine.connectors.kafka_rights import KafkaRights
+from oop_engine.connectors.kafka_rights import KafkaRights, kafka_client
 from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.payload import Payload
@@ -68,7 +68,8 @@ class Kafka(LiveSource):
         follow: bool = True,
         options: dict[str, Any] | None = None,
     ) -> None:
-        self._topic, self._partitions, self.format, self._follow = topic, partitions, format, follow
+        self._topic, self.format, self._follow = topic, format, follow
+        self._partitions = None if partitions is None else [*dict.fromkeys(partitions)]
         self._place = f"Kafka topic {topic!r} at {servers}"
         self._rights = KafkaRights(self._place)
         self._options = {
@@ -90,7 +91,7 @@ class Kafka(LiveSource):
         if not isinstance(known, dict):
             msg = f'{self._place}: a position has an offset for each partition, {{"0": 17}}; got {position!r}'
             raise UsageError(msg)
-        self._consumer = consumer = kafka.Consumer(self._options)
+        self._consumer = consumer = kafka_client(kafka.Consumer, self._options, self._place)
         log = TopicLog(self._place, self._topic, self._options)
         try:
             offsets = await asyncio.to_thread(self._start, kafka, consumer, known, log)
@@ -127,7 +128,7 @@ class Kafka(LiveSource):
     async def latest(self) -> Position:
         """Return the ends of all partitions."""
         kafka = _library()
-        consumer = kafka.Consumer(self._options)
+        consumer = kafka_client(kafka.Consumer, self._options, self._place)
         log = TopicLog(self._place, self._topic, self._options)
 
         def ends() -> Position:

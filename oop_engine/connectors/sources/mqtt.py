@@ -22,7 +22,7 @@ from oop_engine.connectors.payload import Payload
 from oop_engine.connectors.servers.mqtt_reasons import ShortConnections, passes, way_out
 from oop_engine.connectors.servers.reasons import why_not
 from oop_engine.connectors.source import BEGIN_AGAIN, Format, LiveSource, Position
-from oop_engine.core.errors import SetupError, TraceError
+from oop_engine.core.errors import SetupError, TraceError, UsageError
 from oop_engine.system.addresses import Address
 from oop_engine.system.knobs import knob
 from oop_engine.system.stopwatch import wall
@@ -66,6 +66,9 @@ class Mqtt(LiveSource):
         self, host: str, topics: str | list[str], client_id: str, format: Format = "jsonl", *,
         port: int = 1883, keep_s: int = 7 * 86_400, **options: Any,
     ) -> None:  # fmt: skip
+        if not client_id:
+            msg = "Mqtt: client_id must be a name; without one the broker keeps no session, so messages would be lost"
+            raise UsageError(msg)
         self._host, self._port, self._client_id, self.format = host, port, client_id, format
         self._topics = [topics] if isinstance(topics, str) else list(topics)
         self._keep_s, self._options = keep_s, options

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from oop_engine import Schema, UsageError
+from oop_engine import JetStream, Mqtt, Schema, UsageError
 from oop_engine.connectors.by_name import sink_of, source_of
 
 SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")
@@ -80,6 +81,22 @@ def test_a_sink_has_what_its_text_tells(text: str, kind: str, fields: dict[str, 
 def test_a_source_that_lacks_something_is_told(text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         source_of(text, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: JetStream("nats://h", "a.b"), "'a.b' can be no name of a stream"),
+        (lambda: JetStream("nats://h", ""), "'' can be no name of a stream"),
+        (lambda: JetStream("nats://h", "a", "b..c"), r"'b\.\.c' can be no name of a subject"),
+        (lambda: JetStream("nats://h", "a", "b c"), "'b c' can be no name of a subject"),
+        (lambda: Mqtt("h", "t", ""), "client_id must be a name; without one the broker keeps no session"),
+    ],
+)
+def test_a_name_that_can_be_none_is_told_at_once(make: Callable[[], object], words: str) -> None:
+    """The server would refuse it later, or give nothing for ever."""
+    with pytest.raises(UsageError, match=words):
+        make()
 
 
 def test_a_file_where_a_folder_must_be_is_told(tmp_path: Path) -> None:

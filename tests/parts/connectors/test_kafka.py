@@ -156,6 +156,17 @@ def test_a_wrong_broker_is_told_in_a_line(
     assert capfd.readouterr().err == ""  # of the library's own lines, some each second
 
 
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [({"no.such": 1}, "No such configuration property"), ({"fetch.min.bytes": "many"}, "fetch.min.bytes")],
+)
+def test_a_wrong_option_is_told_in_a_line(option: dict[str, Any], words: str) -> None:
+    source, sink = Kafka("127.0.0.1:1", "t", options=option), KafkaTopic("127.0.0.1:1", "t", options=option)
+    for work in (source.latest(), sink.open(SCHEMA, "run", [])):
+        with pytest.raises(SetupError, match=f"Kafka topic 't' at .*{words}.*: give options of librdkafka"):
+            run_async(work)  # type: ignore[arg-type]
+
+
 def test_a_broker_that_goes_away_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     errors = pytest.importorskip(
         "confluent_kafka", reason="confluent-kafka is not installed (the extra kafka)"
