@@ -26,7 +26,7 @@ _PASSING = ("08", "40001", "40P01", "55006", "55P03", "57P01", "57P02", "57P05",
 _OF_RIGHTS = ("28", "42501")
 """A name, a password or pg_hba.conf; a right that is missing."""
 _OF_A_ROW = ("22", "23", "44", "54", "P0001")
-"""Classes of values that do not fit (data, constraints, the condition of a view, limits); what a trigger raises."""
+"""Classes of values that do not fit (data, constraints, conditions of views, limits), and exceptions of triggers."""
 _WORDS_OF_NO_ROOM = ("too many", "connection slots", "the database system is", "max_wal_senders")
 _WORDS_OF_AN_END = ("terminating connection", "due to timeout", "server closed the connection", "SSL SYSCALL")
 _WORDS_OF_REFUSALS = (

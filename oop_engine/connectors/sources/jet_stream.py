@@ -57,12 +57,12 @@ class JetStream(LiveSource):
         self, server: str, stream: str, subject: str | None = None, format: Format = "jsonl", *, follow: bool = True,
         options: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
-        for what, name, bad in (
+        for kind, name, bad in (
             ("stream", stream, _IN_NO_STREAM),
             ("subject", subject or "", _IN_NO_SUBJECT),
         ):
-            if bad.search(name) or (what == "stream" and not name):
-                msg = f"JetStream: {name!r} can be no name of a {what}: NATS takes none with spaces or empty parts"
+            if bad.search(name) or (kind == "stream" and not name):
+                msg = f"JetStream: {name!r} can be no name of a {kind}: NATS takes none with spaces or empty parts"
                 raise UsageError(msg)
         self._server, self._stream, self._subject = server, stream, subject
         self.format, self._follow, self._options = format, follow, options or {}

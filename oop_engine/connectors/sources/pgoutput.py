@@ -73,7 +73,7 @@ class Decoder:
     without which a row is refused; None: all.  ``refused`` is called with the reason and the row.  ``commit``: the
     place where the transaction commits that is read now; 0: none is.  ``changes``: how many of it were taken.
     ``envelopes``: rows are envelopes of Debezium, with the row before a change where it is sent as a whole.
-    ``named``: the columns of the schema; ``told``: tables of which a line tells that they lack some of them.
+    ``named``: the columns of the schema; ``lacking``: tables that lack some of them, which are logged once.
     ``end``: behind it, once it has ended.  ``skipped``: commit and number of changes that were read before.
     """
 
@@ -83,7 +83,7 @@ class Decoder:
     skipped: tuple[int, int] = (0, 0)
     envelopes: bool = False
     named: Sequence[str] = ()
-    told: set[str] = field(default_factory=set)
+    lacking: set[str] = field(default_factory=set)
     commit: int = 0
     changes: int = 0
     end: int = 0
@@ -146,13 +146,13 @@ class Decoder:
     def _tell_not_sent(self, table: Relation) -> None:
         """Log columns of the schema that a table has not, or does not send: all of its rows lack them."""
         there = {column.name for column in table.columns}
-        lacking = [name for name in self.named if name not in there and name not in _ADDED]
-        if lacking and table.name not in self.told:
-            self.told.add(table.name)
+        missing = [name for name in self.named if name not in there and name not in _ADDED]
+        if missing and table.name not in self.lacking:
+            self.lacking.add(table.name)
             words = (
                 "table %s: sends no column %s, null in its rows: is it generated, or not in the publication?"
             )
-            _LOG.warning(words, table.name, ", ".join(map(repr, lacking)))
+            _LOG.warning(words, table.name, ", ".join(map(repr, missing)))
 
     def _tell_changed(self, before: Relation, now: Relation) -> None:
         """Log columns that a table has no more: they are null from now on."""

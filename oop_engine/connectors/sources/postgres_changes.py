@@ -81,7 +81,7 @@ class PostgresChanges(LiveSource):
         self._operations = {*(_OPERATIONS[format] if operations is None else operations)}
         self._reached, self._at = 0, LogPlace(0)
         self._told_s = 0.0
-        self._lacking = set[str]()  # tables of which a line has told that they lack columns
+        self._lacking = set[str]()  # tables without some columns of the schema, which are logged once
         self._pgconn: Any = None
         self._sending = asyncio.Lock()
 
@@ -145,7 +145,7 @@ class PostgresChanges(LiveSource):
             named=sorted(self.columns)
             if isinstance(self.columns, frozenset) and self.format == "jsonl"
             else (),
-            told=self._lacking,
+            lacking=self._lacking,
         )
         count = 0
         while True:
