@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from urllib.parse import urlsplit
 
 from oop_engine.connectors.library import library
 from oop_engine.connectors.link import NotReadyError, UnreachableError
 from oop_engine.connectors.servers.reasons import why_not
-from oop_engine.core.errors import SetupError
+from oop_engine.core.errors import SetupError, UsageError
 from oop_engine.system.addresses import Address
 
-__all__ = ["failure_of_redis"]
+__all__ = ["check_database", "failure_of_redis"]
 
 _FULL = "max number of clients"
 _PIPED = re.compile(r"^Command # \d+ .* of pipeline caused error: \W*(.*?)\W*$", re.DOTALL)
 """In front of an error of a transaction: a command with all of its values, the row of a user."""
 _OTHER_KIND = "WRONGTYPE"
+
+
+def check_database(place: str, url: str) -> None:
+    """Raise ``UsageError`` for an address whose database is no number: the package redis would take database 0.
+
+    >>> check_database("stream 's'", "redis://127.0.0.1:6379/0")
+    """
+    parts = urlsplit(url)
+    database = parts.path.strip("/")
+    if parts.scheme in ("redis", "rediss") and database and not database.isdigit():
+        msg = f"{place}: the database in the address must be a number; got {database!r}: redis://HOST:PORT/0"
+        raise UsageError(msg)
 
 
 def failure_of_redis(place: str, address: Address, error: Exception) -> SetupError:

@@ -8,7 +8,7 @@ from typing import Any
 from oop_engine.connectors import link
 from oop_engine.connectors.library import library
 from oop_engine.connectors.registry.declared_format import DeclaredFormat
-from oop_engine.connectors.servers.redis_errors import failure_of_redis
+from oop_engine.connectors.servers.redis_errors import check_database, failure_of_redis
 from oop_engine.connectors.sinks.held import HeldSink, Keyed, TooLargeError
 from oop_engine.core.errors import SetupError, SnapshotError
 from oop_engine.system.addresses import Address
@@ -45,6 +45,7 @@ class RedisEntries(HeldSink):
         self._last = -1
         self._added = 0
         self._address = Address(url)
+        check_database(self.place, url)
 
     async def connect(self) -> None:
         """Connect, and look for the stream."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 from oop_engine.connectors import link
 from oop_engine.connectors.library import library
 from oop_engine.connectors.payload import Payload
-from oop_engine.connectors.servers.redis_errors import failure_of_redis
+from oop_engine.connectors.servers.redis_errors import check_database, failure_of_redis
 from oop_engine.connectors.source import BEGIN_AGAIN, Format, LiveSource, Position
 from oop_engine.core.errors import SetupError, TraceError, UsageError
 from oop_engine.system.addresses import Address
@@ -50,6 +50,7 @@ class RedisStream(LiveSource):
     ) -> None:
         self._url, self._stream, self.format, self._follow = url, stream, format, follow
         self._address = Address(url)
+        check_database(self._place, url)
         self._field = None if field is None else field.encode()
         if field is None:
             self.format = "jsonl"

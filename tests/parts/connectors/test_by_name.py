@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from oop_engine import JetStream, Mqtt, Schema, UsageError
+from oop_engine import JetStream, Mqtt, RedisEntries, RedisStream, Schema, UsageError
 from oop_engine.connectors.by_name import sink_of, source_of
 
 SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")
@@ -90,6 +90,11 @@ def test_a_source_that_lacks_something_is_told(text: str, words: str) -> None:
         (lambda: JetStream("nats://h", ""), "'' can be no name of a stream"),
         (lambda: JetStream("nats://h", "a", "b..c"), r"'b\.\.c' can be no name of a subject"),
         (lambda: JetStream("nats://h", "a", "b c"), "'b c' can be no name of a subject"),
+        (
+            lambda: RedisStream("redis://:secret@h:1/shop", "s"),
+            "at h:1/shop: the database .* must be a number; got 'shop'",
+        ),
+        (lambda: RedisEntries("rediss://h/x", "s"), "the database in the address must be a number; got 'x'"),
         (lambda: Mqtt("h", "t", ""), "client_id must be a name; without one the broker keeps no session"),
     ],
 )
