@@ -324,12 +324,15 @@ class Local:
         """Return the state of every operator, and of the runner, after all that was pushed; nobody pushes meanwhile."""
         return {name: packed() for name, packed in (await self.captured()).items()}
 
-    async def captured(self) -> dict[str, Callable[[], bytes]]:
-        """Return the ``snapshot`` of now as functions that pack its entries, on any thread, while the graph goes on."""
+    async def captured(self, *, kept: bool = True) -> dict[str, Callable[[], bytes]]:
+        """Return the ``snapshot`` of now as functions that pack its entries, on any thread, while the graph goes on.
+
+        ``kept``: False where nothing keeps it: then all is worked off, and no operator has to save its state.
+        """
         await self.settle()
         if self._fault is not None:
             raise self._fault
-        return states.captured("Local", self.operators, self._save())
+        return states.captured("Local", self.operators, self._save()) if kept else {}
 
     def restore(self, saved: Mapping[str, bytes], fresh: Collection[str] = ()) -> None:
         """Take over a snapshot of the same graph, as ``Inline.restore`` does, before the block is entered.

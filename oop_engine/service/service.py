@@ -235,8 +235,8 @@ class Service:
 
     async def _take(self) -> tuple[int, States, CheckpointManifest]:
         """Return the epoch that ends now, the states, and all else that a checkpoint has."""
-        states = await self.local.captured()
-        self._trip.look(self.local.operators)
+        states = await self.local.captured(kept=self._folder is not None)
+        self._trip.look(self.local.operators if states else {})
         await self.outlets.bury(self.dead.take())
         self.outlets.epoch += 1
         return self.outlets.epoch - 1, states, self._manifest()

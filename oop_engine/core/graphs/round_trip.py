@@ -38,7 +38,7 @@ class RoundTrip:
     def look(self, running: Mapping[str, Operator]) -> None:
         """Log an operator whose attributes have changed, and that saves nothing; in the thread that runs it."""
         for name in [*self._left]:
-            if type(running[name]).save is not Operator.save:
+            if name not in running or type(running[name]).save is not Operator.save:
                 continue
             fresh = self._fresh(name)
             if fresh is None or not (changed := _changed(running[name], fresh)):

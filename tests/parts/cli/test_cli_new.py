@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,30 @@ def test_each_kind_is_a_file_that_passes_its_own_test(folder: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", *written]
     ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=MOST_S, check=False)
     assert ran.returncode == 0, ran.stdout
+
+
+def test_each_kind_is_a_file_that_linters_and_type_checkers_take(folder: Path) -> None:
+    written = []
+    for kind in KINDS:
+        CliRunner().invoke(app, ["new", kind, f"My{kind.title()}"])
+        written.append(f"my_{kind}.py")
+    for command in (
+        [
+            sys.executable,
+            "-m",
+            "ruff",
+            "check",
+            "--isolated",
+            "--no-cache",
+            "--select",
+            "E4,E7,E9,F,I,B,UP,SIM,RUF",
+        ],
+        [sys.executable, "-m", "mypy", "--strict", "--config-file", os.devnull],
+    ):
+        ran = subprocess.run(
+            [*command, *written], cwd=folder, capture_output=True, text=True, timeout=MOST_S, check=False
+        )
+        assert ran.returncode == 0, ran.stdout
 
 
 def test_a_file_is_never_written_over_another(folder: Path) -> None:

@@ -321,6 +321,15 @@ def test_a_state_that_a_restart_would_lose_is_found_at_the_first_checkpoint(
     assert words in str(caught.value)
 
 
+def test_without_a_checkpoint_no_state_has_to_be_saved() -> None:
+    async def main() -> None:
+        stop = asyncio.Event()
+        graph, sinks = copies(operator=Total()), {"out": lambda page: stop.set()}
+        assert not (await serve(graph, {"in": one_row()}, sinks, stop=stop)).over
+
+    run_async(main())
+
+
 class Remembers(Operator):
     """Keeps the last page, and shows no state."""
 
