@@ -26,6 +26,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.core.units import TIME_UNITS
 from oop_engine.lab.own.without_own import without_own
 from oop_engine.runners.replay import replay
+from oop_engine.system.kernel import COMPILES, numba
 from oop_engine.system.on_thread import on_thread
 from oop_engine.system.stopwatch import COMPILED
 from oop_engine.traces.formats.alike.json_lines import json_alike
@@ -84,6 +85,8 @@ async def warm(graph: Graph, *, own: bool = False) -> None:
 
 
 def _load(graph: Graph, own: bool = False) -> None:
+    if COMPILES:
+        numba()  # else it would be imported later, when kernels have been called often
     some = graph if own else without_own(graph.plan())
     plan = some.plan()
     try:

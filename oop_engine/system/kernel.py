@@ -15,20 +15,22 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache, partial, wraps
+from functools import cache, cached_property, partial, wraps
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from oop_engine.system.knobs import kernel_setting
+from oop_engine.system.ready.ready_kernel import Ready, possible
 from oop_engine.system.stopwatch import COMPILED
 
-__all__ = ["COMPILES", "Kernel", "njit", "unless_in_python"]
+__all__ = ["COMPILES", "Intrinsic", "Kernel", "before_numba", "njit", "unless_in_python"]
 
 COMPILES = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
 """Whether kernels are compiled; else they are plain Python: slow, and with nothing behind a pointer."""
 _MAKING = threading.RLock()
+_declarations: list[Callable[[], None]] = []  # to Numba, when it is ready
 _places: list[tempfile.TemporaryDirectory[str]] = []  # removed when the process ends
 
 
@@ -56,6 +58,11 @@ class Kernel(partial[Any]):
         return _loading(numba().njit(**self._options)(self.py_func))
 
     def _first(self, *args: Any) -> Any:
+        if COMPILES and self._options.get("cache") and possible():
+            with _MAKING:
+                if "_made" not in vars(self):
+                    self.__setstate__((Ready(self.py_func, self.dispatcher), (), {}, vars(self)))
+            return self.func(*args)
         return self.dispatcher()(*args)
 
     def __getattr__(self, name: str) -> Any:
@@ -70,6 +77,37 @@ class Kernel(partial[Any]):
 def njit(**options: Any) -> Any:
     """Declare a kernel; ``options`` are those of ``numba.njit``."""
     return lambda function: Kernel(function, options)
+
+
+class Intrinsic:
+    """Code for LLVM that kernels call: it becomes Numba's intrinsic where a kernel that calls it is compiled."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def __call__(self, *args: Any) -> Any:
+        """Raise: only compiled code calls it."""
+        msg = f"{self._function.__name__}: only kernels that are compiled call it"
+        raise NotImplementedError(msg)
+
+    @cached_property
+    def _numba_type_(self) -> Any:
+        from numba.core.registry import cpu_target
+        from numba.extending import intrinsic
+
+        made, context = intrinsic(self._function), cpu_target.typing_context
+        context.refresh()
+        return context.resolve_value_type(made)
+
+
+def before_numba(function: Callable[[], None]) -> Callable[[], None]:
+    """Call ``function`` when Numba is ready, before a kernel is compiled: it declares functions that kernels call."""
+    with _MAKING:
+        if numba.cache_info().currsize:
+            function()
+        else:
+            _declarations.append(function)
+    return function
 
 
 def unless_in_python(function: Callable[..., Any]) -> Any:
@@ -111,6 +149,8 @@ def numba() -> Any:
         numba.config.CACHE_DIR = _places[0].name
         words = "compiled kernels cannot be kept: name a folder that can be written in NUMBA_CACHE_DIR"
         logging.getLogger("oop_engine").warning(words)
+    for declare in _declarations:
+        declare()
     return numba
 
 

@@ -29,27 +29,32 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic, overload
 
 from oop_engine.operators.kernels import in_python
 from oop_engine.operators.kernels.monoids import Carried, Loops, Monoid, above, below
 from oop_engine.operators.kernels.panes import row_of
 from oop_engine.operators.kernels.slices import ALONE
-from oop_engine.system.kernel import njit, numba, unless_in_python
+from oop_engine.system.kernel import Intrinsic, before_numba, njit, numba, unless_in_python
 from oop_engine.system.knobs import kernel_knob
 
 __all__ = ["loops_of", "slide"]
 
-_jit = cache(numba().njit(no_cpython_wrapper=True, no_cfunc_wrapper=True))  # they are called by loops alone
 _BLOCK = kernel_knob(__name__, "_BLOCK", 1 << 13)  # slots at a time: their totals stay in the cache
+
+
+_both, _more, _wraps, _less = in_python.both, in_python.more, in_python.wraps, in_python.less
+
+
+@cache
+def _jit(function):
+    """Return a function that loops call, and nothing else."""
+    return numba().njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
 
 
 # Order of tuples of numbers, the last one first.  A number is below NaN and above it: NaN is chosen where all are NaN.
 
 
-@overload(below)
-def _(a, b):
+def _below(a, b):
     last = len(a) - 1
 
     def one(a, b):
@@ -63,8 +68,7 @@ def _(a, b):
     return several if last else one
 
 
-@overload(above)
-def _(a, b):
+def _above(a, b):
     last = len(a) - 1
 
     def one(a, b):
@@ -79,11 +83,9 @@ def _(a, b):
 
 
 # Which methods a monoid has decides which code is compiled: these branches are taken by the compiler, not by a loop.
-_both, _more, _wraps, _less = in_python.both, in_python.more, in_python.wraps, in_python.less
 
 
-@overload(_both)
-def _(monoid, a, b):
+def _of_both(monoid, a, b):
     """Return whether the state of both does not fit (negative: so it is), and that state."""
     of = monoid.instance_class
     better, combine, wraps = _jit(of.better), _jit(of.combine), _jit(of.wraps)
@@ -97,8 +99,7 @@ def _(monoid, a, b):
     return (lambda monoid, a, b: (0, combine(monoid, a, b))) if of.wraps is Monoid.wraps else check
 
 
-@overload(_more)
-def _(monoid, held, given):
+def _of_more(monoid, held, given):
     """Return whether ``held`` changes by a tuple (negative: it does not fit), and to which state."""
     of = monoid.instance_class
     lift, add, combine = _jit(of.lift), _jit(of.add), _jit(of.combine)
@@ -123,22 +124,38 @@ def _(monoid, held, given):
     return lambda monoid, held, given: (1, combine(monoid, held, lift(monoid, given)))
 
 
-@overload(_less)
-def _(monoid, a, b):
+def _of_less(monoid, a, b):
     without = _jit(monoid.instance_class.without)
     return lambda monoid, a, b: without(monoid, a, b)
 
 
-@overload(_wraps)
-def _(monoid, b, both):
+def _of_wraps(monoid, b, both):
     wraps = _jit(monoid.instance_class.wraps)
     return lambda monoid, b, both: wraps(monoid, b, both)
 
 
+@before_numba
+def _declare():
+    """Tell Numba which code these functions have in loops."""
+    from numba.extending import overload
+
+    for function, code in (
+        (below, _below),
+        (above, _above),
+        (_both, _of_both),
+        (_more, _of_more),
+        (_less, _of_less),
+        (_wraps, _of_wraps),
+    ):
+        overload(function)(code)
+
+
 @unless_in_python(in_python.at)
-@intrinsic
+@Intrinsic
 def _at(typing, columns, row):
     """Return the state in a row: a tuple of what each array of the tuple ``columns`` has there."""
+    from numba import types
+
     kinds = [column.dtype for column in columns]
 
     def code(context, builder, signature, values):
@@ -152,9 +169,10 @@ def _at(typing, columns, row):
 
 
 @unless_in_python(in_python.put)
-@intrinsic
+@Intrinsic
 def _put(typing, columns, row, state):
     """Write a state into a row of ``columns``."""
+    from numba import types
 
     def code(context, builder, signature, values):
         for i, (column, kind) in enumerate(zip(columns, state, strict=True)):
@@ -167,9 +185,11 @@ def _put(typing, columns, row, state):
 
 
 @unless_in_python(in_python.cell)
-@intrinsic
+@Intrinsic
 def _cell(typing, monoid, columns, row):
     """Return the state in a row that a tuple is to be added to; how often a ``Carried`` wrapped is not read, but 0."""
+    from numba import types
+
     # How often a Carried wrapped is needed by nobody who adds a tuple: a load less for each.
     kinds = [column.dtype for column in columns]
     read = 1 if monoid.instance_class is Carried else len(kinds)
@@ -185,9 +205,11 @@ def _cell(typing, monoid, columns, row):
 
 
 @unless_in_python(in_python.fill)
-@intrinsic
+@Intrinsic
 def _fill(typing, monoid, columns, row, state):
     """Write such a state back with a tuple added; the second column of ``Carried`` gets a carry, if any, added."""
+    from numba import types
+
     carried = monoid.instance_class is Carried
 
     def put(context, builder, i, column, kind, values):
@@ -214,9 +236,10 @@ def _fill(typing, monoid, columns, row, state):
 
 
 @unless_in_python(in_python.chosen)
-@intrinsic
+@Intrinsic
 def _chosen(typing, other, a, b):
     """Return the state ``b`` if ``other``, else ``a``, without a branch."""
+    from numba import types
 
     def code(context, builder, signature, values):
         return builder.select(values[0], values[2], values[1])
@@ -225,9 +248,11 @@ def _chosen(typing, other, a, b):
 
 
 @unless_in_python(in_python.rows)
-@intrinsic
+@Intrinsic
 def _rows(typing, ring, begin, cells, at):
     """Return what ``_row`` has for each column: a tuple of arrays (groups,)."""
+    from numba import types
+
     kinds = [types.Array(column.dtype, 1, "C") for column in cells]
 
     def code(context, builder, signature, values):
@@ -248,9 +273,11 @@ def _rows(typing, ring, begin, cells, at):
 
 
 @unless_in_python(in_python.cut)
-@intrinsic
+@Intrinsic
 def _cut(typing, columns, row, begin, end):
     """Return of each column, C-contiguous and of two axes, a stretch of a row: a tuple of arrays."""
+    from numba import types
+
     kinds = [types.Array(column.dtype, 1, "C") for column in columns]
 
     def code(context, builder, signature, values):
@@ -276,9 +303,10 @@ def _row(ring, begin, cells, at):
 
 
 @unless_in_python(in_python.some)
-@intrinsic
+@Intrinsic
 def _some(typing, columns, begin, end):
     """Return rows ``begin`` to ``end`` (exclusive) of ``columns``: a loop over them is turned into vectors."""
+    from numba import types
 
     def code(context, builder, signature, values):
         rows = []

@@ -1,4 +1,4 @@
-"""Memory: kernels that read and write words of bytes behind a pointer, and the hash of two words; this loads Numba.
+"""Memory: kernels that read and write words of bytes behind a pointer, and the hash of two words.
 
 A load from an array begins at a whole number of its items; texts begin anywhere.
 """
@@ -11,16 +11,15 @@ A load from an array begins at a whole number of its items; texts begin anywhere
 
 from __future__ import annotations
 
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
+from oop_engine.system.kernel import Intrinsic
 
 __all__ = ["byte", "hashed", "integer", "memory", "put", "word"]
 
 
-@intrinsic
+@Intrinsic
 def memory(typing, array):
     """Return a pointer to the first item of an array, which the caller must hold as long as the pointer is used."""
+    from numba import types
 
     def first(context, builder, signature, arguments):
         items = context.make_array(array)(context, builder, arguments[0]).data
@@ -29,11 +28,15 @@ def memory(typing, array):
     return types.voidptr(array), first
 
 
-def _load(number):
+def _load(name):
     """Return a kernel that reads a number of a type behind a pointer, in one load."""
 
-    @intrinsic
+    @Intrinsic
     def read(typing, base, distance):
+        from numba import types
+
+        number = getattr(types, name)
+
         def load(context, builder, signature, arguments):
             return builder.load(_behind(builder, arguments, number), align=1)
 
@@ -42,12 +45,13 @@ def _load(number):
     return read
 
 
-word, integer, byte = _load(types.uint64), _load(types.int32), _load(types.uint8)
+word, integer, byte = _load("uint64"), _load("int32"), _load("uint8")
 
 
-@intrinsic
+@Intrinsic
 def put(typing, base, distance, given):
     """Write a word as eight bytes behind a pointer, in one store."""
+    from numba import types
 
     def store(context, builder, signature, arguments):
         builder.store(arguments[2], _behind(builder, arguments, types.uint64), align=1)
@@ -58,13 +62,17 @@ def put(typing, base, distance, given):
 
 def _behind(builder, arguments, number):
     """Return a pointer to a number of a type at a distance behind another one."""
+    from llvmlite import ir
+
     place = builder.gep(arguments[0], [arguments[1]])
     return builder.bitcast(place, ir.IntType(number.bitwidth).as_pointer())
 
 
-@intrinsic
+@Intrinsic
 def hashed(typing, first, second):
     """Return the hash of two words: both halves of a product, one over the other."""
+    from llvmlite import ir
+    from numba import types
 
     def product(context, builder, signature, arguments):
         wide, narrow = ir.IntType(128), ir.IntType(64)

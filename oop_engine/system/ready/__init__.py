@@ -1,0 +1,1 @@
+"""Machine code out of Numba's cache, called without Numba."""

@@ -1,0 +1,118 @@
+"""Ready kernels: machine code out of Numba's cache, called without Numba.
+
+To import Numba takes a quarter of the CPU of a program over few rows, and a program whose kernels are all cached needs
+nothing of it but the C code that unpacks arguments.  So this reads Numba's cache files, gives the machine code to LLVM
+and calls it.  All that is not as this knows it (another Numba, another system, settings of Numba, a kernel that is not
+cached for these types, a symbol that is missing) is left to Numba.
+
+A call tells types apart in Python, .2 us an argument more than Numba's dispatcher.  So after ``_MOST`` calls, which
+have cost as much as Numba's import, ``Ready`` asks for Numba.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import threading
+from collections.abc import Callable
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oop_engine.system.knobs import kernel_setting, knob
+from oop_engine.system.ready.cache_file import (
+    UnknownError,
+    code_of,
+    described,
+    place,
+    stamp_of,
+    type_of,
+    unpickled,
+)
+from oop_engine.system.ready.numba_here import known_numba, version
+from oop_engine.system.ready.process import process
+
+__all__ = ["Ready", "possible"]
+
+_MOST = knob(__name__, "_MOST", 1 << 16)
+_UNKNOWN: tuple[type[Exception], ...] = (UnknownError, OSError, ImportError, AttributeError, LookupError)
+_UNKNOWN += ValueError, TypeError, EOFError, pickle.UnpicklingError, RuntimeError
+"""Errors of files and libraries that are not as this knows them."""
+_LOADING = threading.Lock()
+_calls = count(1)
+
+
+class Ready:
+    """Calls a kernel for the types that Numba's cache has; ``numba`` returns the kernel of Numba for all else."""
+
+    def __init__(self, function: Callable[..., Any], numba: Callable[[], Callable[..., Any]]) -> None:
+        self._function, self._numba = function, numba
+        self._found: dict[Any, Callable[..., Any]] = {}
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Return the results of the kernel."""
+        found = None if named or next(_calls) > _MOST else self._found.get(_kinds(args)) or self._find(args)
+        return (self._numba() if found is None else found)(*args, **named)
+
+    def _find(self, args: tuple[Any, ...]) -> Callable[..., Any] | None:
+        kinds = _kinds(args)
+        with _LOADING:
+            if (found := self._found.get(kinds)) is not None:  # another thread was first
+                return found
+            found = None if "numba" in sys.modules else _loaded(self._function, args)
+            if found is not None:
+                self._found[kinds] = found
+        return found
+
+
+def _kinds(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return all that decides which machine code fits ``args``."""
+    return tuple(
+        [
+            (arg.dtype, arg.ndim, arg.flags.num)
+            if type(arg) is np.ndarray
+            else (type(arg), _kinds(arg))
+            if isinstance(arg, tuple)
+            else type(arg)
+            for arg in args
+        ]
+    )
+
+
+@cache
+def possible() -> bool:
+    """Return whether kernels can do without Numba here: nobody has it, it is a known one, and nothing sets it."""
+    return (
+        sys.platform == "linux"
+        and sys.byteorder == "little"
+        and sys.implementation.name == "cpython"
+        and "numba" not in sys.modules
+        and not kernel_setting()
+        and not any(name.startswith("NUMBA_") and name != "NUMBA_CACHE_DIR" for name in os.environ)
+        and not Path(".numba_config.yaml").exists()
+        and known_numba()
+    )
+
+
+def _loaded(function: Callable[..., Any], args: tuple[Any, ...]) -> Callable[..., Any] | None:
+    """Return the machine code of ``function`` for the types of ``args``; None: Numba is needed."""
+    try:
+        wanted = [described(arg) for arg in args]
+        folder, name = place(function)
+        with (folder / f"{name}.nbi").open("rb") as file:
+            if pickle.load(file) != version():
+                return None
+            stamp, cached = unpickled(file)
+        if stamp != stamp_of(function.__code__.co_filename):
+            return None
+        for (signature, machine, code), data in cached.items():
+            if code == code_of(function) and [type_of(kind) for kind in signature] == wanted:
+                llvm = process()
+                return llvm.load(function, (folder / data).read_bytes()) if machine == llvm.machine else None
+    except _UNKNOWN:
+        return None
+    return None
