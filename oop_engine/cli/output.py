@@ -81,10 +81,12 @@ class ProgressLine:
         return self._progress is not None
 
     def on_run(self, title: str, number: int, of: int) -> None:
-        """Show that run ``number`` (from 0) of ``of`` begins."""
+        """Show that run ``number`` (from 0) of ``of`` begins; a single run needs no title."""
         if self._progress is not None:
-            title = shown(f"run {number + 1} of {of}: {title}")
-            self._progress.reset(self._task, description=title, completed=number, total=of, tuples=0)
+            title = shown(f"run {number + 1} of {of}: {title}") if of > 1 else ""
+            self._progress.reset(
+                self._task, description=title, completed=number, total=of, tuples=0, bound=""
+            )
 
     def on_tuples(self, more: int) -> None:
         """Show that ``more`` tuples went in."""
@@ -132,18 +134,21 @@ def watching() -> Iterator[ProgressLine]:
 
     one_line = Column(no_wrap=True, overflow="ellipsis")
     title = TextColumn("{task.description}", markup=False, table_column=one_line)
-    columns = (SpinnerColumn(), title, BarColumn(24), Tuples(Column(no_wrap=True)), TimeElapsedColumn())
-    shown = Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=5)
+    console = Console(stderr=True)
+    wide = console.width >= _WIDE
+    columns = SpinnerColumn(), title, BarColumn(24 if wide else 6), Tuples(Column(no_wrap=True))
+    more = (TimeElapsedColumn(),) if wide else ()
+    shown = Progress(*columns, *more, console=console, transient=True, refresh_per_second=5)
     with shown:
         yield ProgressLine(shown)
 
 
 def _pace(fields: dict[str, Any], elapsed: float | None, total: float | None, completed: float) -> str:
-    """Return how many tuples went in, how many a second, the bound, and the time left where a part is known."""
+    """Return how many tuples went in, how many a second, the time left where a part is known, and the bound."""
     seconds = max(elapsed or 0, 0.1)
     parts = [f"{fields['tuples']:,} tuples", f"{fields['tuples'] / seconds:,.0f}/s"]
-    if fields["bound"]:
-        parts.append(f"complete before {fields['bound']}")
     if total and 0 < completed <= total:
         parts.append(f"{seconds * (total - completed) / completed:,.0f} s left")
+    if fields["bound"]:
+        parts.append(f"bound {fields['bound']}")
     return ", ".join(parts)

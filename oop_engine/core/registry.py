@@ -7,10 +7,12 @@ imported once, when a name is asked for that nobody has registered yet, or when 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from importlib.metadata import EntryPoint, entry_points
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from oop_engine.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["Registry", "is_ours"]
 
@@ -80,6 +82,8 @@ class Registry(Mapping[str, T], Generic[T]):
 def _import_installed() -> None:
     """Import the modules of other packages, once.  Raises ``UsageError`` whenever one of them could not be imported."""
     if _GROUP not in _known:
+        from importlib.metadata import entry_points
+
         _known.add(_GROUP)
         for entry in entry_points(group=_GROUP):
             try:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import re
+import sys
 from pathlib import Path
 from typing import ClassVar
 
@@ -41,7 +44,7 @@ def test_of_a_compressed_file_no_part_is_known(tmp_path: Path) -> None:
 def test_the_line_has_rows_a_second_the_bound_and_the_time_left() -> None:
     fields = {"tuples": 3000, "bound": "2026-01-01T00:00:00Z"}
     assert output._pace(fields, 3.0, 1.0, 0.75) == (
-        "3,000 tuples, 1,000/s, complete before 2026-01-01T00:00:00Z, 1 s left"
+        "3,000 tuples, 1,000/s, 1 s left, bound 2026-01-01T00:00:00Z"
     )
     assert output._pace({"tuples": 10, "bound": ""}, None, None, 0) == "10 tuples, 100/s"
 
@@ -73,3 +76,22 @@ def test_several_files_are_as_far_as_the_one_that_has_the_least() -> None:
     for name, share in (("a", 0.5), ("b", 0.25), ("b", None)):
         line.on_share(name, share)
     assert [each["completed"] for each in Progress.seen] == [0.5, 0.25]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_terminal_shows_all_of_the_line(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    stderr = Terminal()
+    monkeypatch.setattr(sys, "stderr", stderr)
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TERM", "xterm")
+    with output.watching() as line:
+        line.on_run("graph.py", 0, 1)
+        line.on_tuples(53_000_000)
+        line.on_bound("2026-01-01T00:00:00Z")
+        line.on_share("a", 0.5)
+        line._progress.refresh()
+    assert re.search(r"53,000,000 tuples, [0-9,]+/s, 0 s left, bound 2026-01-01T00:00:00Z", stderr.getvalue())
