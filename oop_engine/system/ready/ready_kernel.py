@@ -42,7 +42,7 @@ _MOST = knob(__name__, "_MOST", 1 << 16)
 _UNKNOWN: tuple[type[Exception], ...] = (UnknownError, OSError, ImportError, AttributeError, LookupError)
 _UNKNOWN += ValueError, TypeError, EOFError, pickle.UnpicklingError, RuntimeError
 """Errors of files and libraries that are not as this knows them."""
-_LOADING = threading.Lock()
+_LOADING = threading.RLock()
 _calls = count(1)
 
 
