@@ -1,7 +1,7 @@
 """Cache files: all that Numba keeps of a kernel, read without Numba's classes.
 
 A kernel has an index (``.nbi``: a stamp of its source, and by signature, machine and code the name of a file) and a
-file of machine code by entry (``.nbc``).  Both are pickled; objects of Numba become ``Standing``.
+file of machine code by entry (``.nbc``).  Both are pickled; objects of Numba become ``StandIn``.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import IO, Any
 
 import numpy as np
 
-__all__ = ["Standing", "UnknownError", "code_of", "described", "place", "stamp_of", "type_of", "unpickled"]
+__all__ = ["StandIn", "UnknownError", "code_of", "described", "place", "stamp_of", "type_of", "unpickled"]
 
 
 class UnknownError(Exception):
     """Numba is needed: this is not as it is known here."""
 
 
-class Standing:
+class StandIn:
     """Stands for an object of Numba in a file of the cache: all that it was made of, and its state."""
 
     def __init__(self, *made_of: Any) -> None:
@@ -38,7 +38,7 @@ class Standing:
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if module.partition(".")[0] == "numba" or module == "copyreg":
-            return type(name, (Standing,), {})
+            return type(name, (StandIn,), {})
         return super().find_class(module, name)
 
 
@@ -92,7 +92,7 @@ def described(arg: Any) -> Any:
     if isinstance(arg, np.generic) and arg.dtype.kind in "biuf":
         return arg.dtype.name
     if isinstance(arg, tuple):
-        return kind, [described(each) for each in arg]
+        return kind, tuple(described(each) for each in arg)
     raise UnknownError
 
 
@@ -100,9 +100,9 @@ def type_of(kind: Any) -> Any:
     """Return a type of a signature as plain data."""
     _, (of, *_), state = kind.made_of
     if of.__name__ in ("UniTuple", "NamedUniTuple"):
-        return state.get("instance_class", tuple), [type_of(state["dtype"])] * state["count"]
+        return state.get("instance_class", tuple), (type_of(state["dtype"]),) * state["count"]
     if of.__name__ in ("Tuple", "NamedTuple"):
-        return state.get("instance_class", tuple), [type_of(each) for each in state["types"]]
+        return state.get("instance_class", tuple), tuple(type_of(each) for each in state["types"])
     if of.__name__ not in ("Array", "Integer", "Float", "Boolean"):
         raise UnknownError
     return state["name"]

@@ -11,7 +11,7 @@ from importlib.machinery import ExtensionFileLoader, ModuleSpec
 from importlib.util import module_from_spec
 from typing import Any, NamedTuple
 
-from oop_engine.system.ready.cache_file import Standing, UnknownError, unpickled
+from oop_engine.system.ready.cache_file import StandIn, UnknownError, unpickled
 from oop_engine.system.ready.numba_here import home
 from oop_engine.system.ready.object_file import undefined
 
@@ -57,7 +57,7 @@ class _Process(NamedTuple):
         )
         return found
 
-    def _environment(self, standing: Standing) -> Any:
+    def _environment(self, standing: StandIn) -> Any:
         """Return the object that code refers to as its module and its Python objects, and point the code at it."""
         module, constants, name = standing.made_of
         made = self.helpers.Environment({"__name__": module})

@@ -52,6 +52,7 @@ class Ready:
     def __init__(self, function: Callable[..., Any], numba: Callable[[], Callable[..., Any]]) -> None:
         self._function, self._numba = function, numba
         self._found: dict[Any, Callable[..., Any]] = {}
+        self._by_types: dict[Any, Callable[..., Any]] = {}
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Return the results of the kernel."""
@@ -59,13 +60,16 @@ class Ready:
         return (self._numba() if found is None else found)(*args, **named)
 
     def _find(self, args: tuple[Any, ...]) -> Callable[..., Any] | None:
-        kinds = _kinds(args)
+        try:
+            types = tuple(described(arg) for arg in args)
+        except UnknownError:
+            return None
         with _LOADING:
-            if (found := self._found.get(kinds)) is not None:  # another thread was first
-                return found
-            found = None if "numba" in sys.modules else _loaded(self._function, args)
+            found = self._by_types.get(types)  # arrays whose other flags differ, or another thread
+            if found is None and "numba" not in sys.modules:
+                found = _loaded(self._function, types)
             if found is not None:
-                self._found[kinds] = found
+                self._found[_kinds(args)] = self._by_types[types] = found
         return found
 
 
@@ -98,10 +102,9 @@ def possible() -> bool:
     )
 
 
-def _loaded(function: Callable[..., Any], args: tuple[Any, ...]) -> Callable[..., Any] | None:
-    """Return the machine code of ``function`` for the types of ``args``; None: Numba is needed."""
+def _loaded(function: Callable[..., Any], types: tuple[Any, ...]) -> Callable[..., Any] | None:
+    """Return the machine code of ``function`` for arguments of ``types``; None: Numba is needed."""
     try:
-        wanted = [described(arg) for arg in args]
         folder, name = place(function)
         with (folder / f"{name}.nbi").open("rb") as file:
             if pickle.load(file) != version():
@@ -110,7 +113,7 @@ def _loaded(function: Callable[..., Any], args: tuple[Any, ...]) -> Callable[...
         if stamp != stamp_of(function.__code__.co_filename):
             return None
         for (signature, machine, code), data in cached.items():
-            if code == code_of(function) and [type_of(kind) for kind in signature] == wanted:
+            if code == code_of(function) and tuple(type_of(kind) for kind in signature) == types:
                 llvm = process()
                 return llvm.load(function, (folder / data).read_bytes()) if machine == llvm.machine else None
     except _UNKNOWN:
