@@ -56,8 +56,12 @@ class Ready:
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Return the results of the kernel."""
-        found = None if named or next(_calls) > _MOST else self._found.get(_kinds(args)) or self._find(args)
-        return (self._numba() if found is None else found)(*args, **named)
+        if (
+            named or "numba" in sys.modules or next(_calls) > _MOST
+        ):  # whoever has Numba has it for all kernels
+            return self._numba()(*args, **named)
+        found = self._found.get(_kinds(args)) or self._find(args)
+        return (self._numba() if found is None else found)(*args)
 
     def _find(self, args: tuple[Any, ...]) -> Callable[..., Any] | None:
         try:
@@ -66,7 +70,7 @@ class Ready:
             return None
         with _LOADING:
             found = self._by_types.get(types)  # arrays whose other flags differ, or another thread
-            if found is None and "numba" not in sys.modules:
+            if found is None:
                 found = _loaded(self._function, types)
             if found is not None:
                 self._found[_kinds(args)] = self._by_types[types] = found
