@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlencode
 
 from oop_engine.connectors.formats import MESSAGE_FORMATS
@@ -40,7 +41,7 @@ from oop_engine.connectors.sources.server_events import ServerEvents
 from oop_engine.connectors.sources.tcp_lines import TcpLines
 from oop_engine.connectors.sources.web_socket import WebSocket
 from oop_engine.core.close_names import did_you_mean
-from oop_engine.core.errors import UsageError
+from oop_engine.core.errors import EngineError, UsageError
 from oop_engine.core.groups.in_python import as_json
 from oop_engine.core.page import Page
 from oop_engine.core.registry import Registry
@@ -61,6 +62,7 @@ WITH_REGISTRY: dict[str, Callable[..., DeclaredFormat]] = {
 _LOGIN = "SCHEMA_REGISTRY_BASIC_AUTH_USER_INFO"
 """The variable of the environment that has name and password of a schema registry, with a colon in between."""
 
+T = TypeVar("T")
 SourceMaker = Callable[[str, dict[str, str], Schema], LiveSource]
 """Makes a source of an address, its options, and the schema of the graph's source."""
 SinkMaker = Callable[[str, dict[str, str]], LiveSink]
@@ -95,7 +97,7 @@ def source_of(text: str, schema: Schema, csv: CsvFormat | None = None) -> LiveSo
     journal = options.pop("journal", None)
     own = options.pop("csv", None)
     with _printable(text):
-        source = SOURCES[kind](address, options, schema)
+        source = _made(f"source {printable(text)!r}", SOURCES, kind, LiveSource, address, options, schema)
     if own is not None or csv is not None:
         _set_csv(
             f"source {printable(text)!r}",
@@ -121,7 +123,26 @@ def sink_of(text: str) -> LiveSink:
     """Return the sink that ``kind:address`` names.  Raises ``UsageError`` if there is none such."""
     kind, address, options = _parts("sink", text, SINKS)
     with _printable(text):
-        return SINKS[kind](address, options)
+        return _made(f"sink {printable(text)!r}", SINKS, kind, LiveSink, address, options)
+
+
+def _made(place: str, kinds: Registry[Any], kind: str, base: type[T], *given: Any) -> T:
+    """Return a source or a sink; a maker of another package is named where it fails, or makes another thing."""
+    maker, home = kinds[kind], kinds.home(kind)
+    try:
+        found: object = maker(*given)
+    except EngineError:
+        raise
+    except Exception as error:
+        if home.startswith("oop_engine."):
+            raise
+        msg = f"{place}: the kind {kind!r} of {home} failed: {type(error).__name__}: {error}"
+        raise UsageError(msg) from error
+    if isinstance(found, base):
+        return found
+    got = f"{found!r:.60} ({type(found).__name__})"
+    msg = f"{place}: the kind {kind!r} of {home} must return a {base.__name__}; got {got}"
+    raise UsageError(msg)
 
 
 @contextmanager

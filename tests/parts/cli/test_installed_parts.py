@@ -122,3 +122,49 @@ def test_a_package_that_fails_is_named(tmp_path: Path, wrong: str) -> None:
     done = beside(installed(tmp_path, wrong), code)
     assert done.returncode == 1
     assert "UsageError: my-parts: its entry point parts = my_parts fails" in done.stderr
+
+
+WRONG_MAKERS = """
+from oop_engine import LiveSink, LiveSource
+from oop_engine.connectors.by_name import register_sink, register_source
+
+@register_source("nothing")
+def nothing(address, options, schema):
+    pass
+
+@register_source("few")
+def few(address):
+    return LiveSource()
+
+@register_sink("class")
+def a_class(address, options):
+    return LiveSink
+
+@register_sink("broken")
+def broken(address, options):
+    raise KeyError("host")
+"""
+
+
+def test_a_maker_that_fails_or_makes_another_thing_is_named(tmp_path: Path) -> None:
+    code = """
+import pyarrow as pa
+from oop_engine import Schema, UsageError
+from oop_engine.connectors.by_name import sink_of, source_of
+schema = Schema({"ts": pa.int64()}, "ts", "s")
+sources, sinks = ("nothing:x", "few:x"), ("class:x", "broken:x")
+for make, given in [*((source_of, (each, schema)) for each in sources), *((sink_of, (each,)) for each in sinks)]:
+    try:
+        make(*given)
+    except UsageError as error:
+        print(error)
+"""
+    done = beside(installed(tmp_path, WRONG_MAKERS), code)
+    assert done.stdout.splitlines() == [
+        "source 'nothing:x': the kind 'nothing' of my_parts must return a LiveSource; got None (NoneType)",
+        "source 'few:x': the kind 'few' of my_parts failed: TypeError: few() takes 1 positional argument but 3 were "
+        "given",
+        "sink 'class:x': the kind 'class' of my_parts must return a LiveSink; got "
+        "<class 'oop_engine.connectors.sink.LiveSink'> (type)",
+        "sink 'broken:x': the kind 'broken' of my_parts failed: KeyError: 'host'",
+    ], done.stderr
