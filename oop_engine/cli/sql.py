@@ -32,7 +32,10 @@ _ROWS = 20
     "--table", "tables", multiple=True, metavar="NAME=FILE", help="A table of this name. Repeat for several."
 )
 @click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the results into this file."
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write them into this file: .csv, .json, .parquet, ...",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print each result as a line of JSON, and no table.")
 @click.option("--explain", is_flag=True, help="Show the plan, when it emits and its state; nothing is run.")
@@ -65,6 +68,10 @@ def sql(
 
         prompt(named, answer, click.echo)
         return
+    if out is not None and out.suffix != ".json":
+        from oop_engine.traces.format_registry import format_of
+
+        format_of(out, None)
     check_output("--out", out, *[(f"--table {name}", path) for name, path in named.items()])
     text = Path(text).read_text("utf-8") if text.endswith(".sql") and Path(text).is_file() else text
     with _notes():
@@ -102,20 +109,35 @@ def answer(
             file=sys.stderr,
         )
     if out is not None:
-        from oop_engine.traces.table_writing import write_table
-
-        print(f"{write_table(out, table):,} rows in {out}", file=sys.stderr)
+        print(f"{_written(out, table):,} rows in {out}", file=sys.stderr)
     elif as_json:
-        from oop_engine.core.groups.in_python import as_json as json_of
-        from oop_engine.core.groups.in_python import rows_of
-        from oop_engine.core.values.rfc3339 import for_texts
-
-        for row in rows_of(for_texts(table)):
-            print(json_of(row))
+        for line in _lines(table):
+            print(line)
     else:
         from oop_engine.lab.report.table import result_table
 
         terminal().print(result_table("result", table, _ROWS))
+
+
+def _lines(table: pa.Table) -> Iterator[str]:
+    """Yield each row as JSON."""
+    from oop_engine.core.groups.in_python import as_json, rows_of
+    from oop_engine.core.values.rfc3339 import for_texts
+
+    return map(as_json, rows_of(for_texts(table)))
+
+
+def _written(out: Path, table: pa.Table) -> int:
+    """Write results by the suffix of a file, ``.json`` as one list; return the rows."""
+    from oop_engine.traces.table_writing import write_table
+
+    if out.suffix != ".json":
+        return write_table(out, table)
+    from oop_engine.system.whole_file import whole_file
+
+    with whole_file(out) as file:
+        file.write(("[" + ",\n ".join(_lines(table)) + "]\n").encode())
+    return int(table.num_rows)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from oop_engine.lab.report.answering import answering
 from oop_engine.lab.report.contract import contract
 from oop_engine.query.graph_of import Built
+from oop_engine.query.states import pushed_down, states
 
 __all__ = ["explained"]
 
@@ -13,9 +14,12 @@ def explained(made: Built) -> str:
     """Return the plan in words, some lines."""
     lines = [made.graph.text()]
     for title, found in answering(made.graph.plan(), contract):
+        if title == "stored until then":
+            continue
         lines += ["", title, *(f"  {name}  {words}" for name, words in found)]
-    lines += ["", "state"]
-    lines += [f"  {name}  without an end: {why}" for name, why in made.unbounded.items()]
-    if not made.unbounded:
-        lines.append("  bounded, while the bounds of the sources grow")
+    plan = made.graph.plan()
+    lines += ["", "state", *(f"  {name}  {words}" for name, words in states(plan, made.unbounded))]
+    if lines[-1] == "state":
+        lines.append("  none")
+    lines += ["", "pushed down to the sources", *(f"  {name}  {words}" for name, words in pushed_down(plan))]
     return "\n".join(lines)

@@ -26,7 +26,7 @@ ALWAYS = 2**62
 """A length that no two records are apart, in any unit."""
 NO_BAND = (
     "a join without a bound on time keeps all records of both sides: add within=('0 s', '10 min'), "
-    "or read sources that end"
+    "take the latest one by join_asof, or read sources that end"
 )
 
 

@@ -8,8 +8,11 @@ from typing import Any
 from oop_engine.core.graphs.graph import Node, Plan
 from oop_engine.core.units import lasting
 from oop_engine.operators.edge.punctuate import Punctuate
+from oop_engine.operators.joining.bands import AsOf
+from oop_engine.operators.oa_join import OAJoin
 from oop_engine.operators.policies.late import Late
 from oop_engine.operators.policies.policies import BoundedDisorder, Ordered
+from oop_engine.operators.top_n import TopN
 from oop_engine.operators.window_aggregate import WindowAggregate
 
 __all__ = ["answering"]
@@ -60,8 +63,28 @@ def _when(plan: Plan, node: Node, contract: Contract) -> str:
     if isinstance(operator, WindowAggregate):
         early = f", and early by {operator.emit!r}" if operator.emit is not None else ""
         return f"a row of {_each(operator)} once the bound of {_edges(plan, node)} passes its end{early}"
+    if isinstance(operator, OAJoin):
+        return _when_joined(plan, node, operator)
+    if isinstance(operator, TopN) and operator.timed:
+        return f"the first records of each event time once the bound of {_edges(plan, node)} passes it"
     found = contract(operator)
     return _first(found.get("Pass") or found.get("About", ""))
+
+
+def _when_joined(plan: Plan, node: Node, made: OAJoin) -> str:
+    edges = _edges(plan, node)
+    if isinstance(made.terms.band, AsOf):
+        return f"each left record with its match once the bounds of {edges} show that no later match comes"
+    pair = "as soon as the later of its two records has come"
+    alone = f"once the bounds of {edges} show that no match comes"
+    match made.terms.kind.name:
+        case "inner":
+            return f"each pair, {pair}"
+        case "semi":
+            return f"each left record that has a match, {pair}"
+        case "anti":
+            return f"each left record without a match, {alone}"
+    return f"each pair, {pair}, and a record without a match {alone}"
 
 
 def _state(node: Node, contract: Contract) -> str:

@@ -16,7 +16,7 @@ from oop_engine.query.data_stream import DataStream
 from oop_engine.query.joins import as_length
 from oop_engine.query.registered import WINDOWS
 from oop_engine.query.sql.arguments import Arguments
-from oop_engine.query.sql.plans import project, then
+from oop_engine.query.sql.plans import GROUPED, project, then
 from oop_engine.query.sql.reading.mistakes import mistake
 from oop_engine.query.sql.reading.thesis import OVER
 from oop_engine.query.sql.relation import Name, NamedStream, Names
@@ -25,21 +25,17 @@ from oop_engine.query.sql.stage import BOUNDS, Stage
 from oop_engine.query.sql.windows.brackets import bracket_of
 from oop_engine.query.sql.windows.calls import bucket, of_call
 
-__all__ = ["UNBOUNDED", "Grouping"]
+__all__ = ["Grouping"]
 
 _RESERVED = {"window", "window_start", "window_end", "time_start", "time_end", "change"}
 _TRUNCATED = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86_400}
-UNBOUNDED = (
-    "a GROUP BY without a window has a state for each key and a result only at the end of the stream: "
-    "group by a window, TUMBLE(s, ts, INTERVAL '1' MINUTE) or time_bucket(INTERVAL '1 minute', ts), "
-    "add EMIT CHANGES, which shows how it grows, or read a source that ends"
-)
 
 
 class Grouping:
-    """Keys and aggregates of one GROUP BY, over a relation."""
+    """Keys and aggregates of one GROUP BY, over a relation; ``unbounded``: why one without a window has no end."""
 
-    def __init__(self, text: str, relation: NamedStream, emit: Emit | None) -> None:
+    def __init__(self, text: str, relation: NamedStream, emit: Emit | None, unbounded: str = GROUPED) -> None:
+        self._unbounded = unbounded
         self._text, self._relation, self._emit = text, relation, emit
         self._columns: dict[str, Any] = {}
         self._arguments = Arguments(text, relation.names, relation.stream.schema, self._columns)
@@ -168,7 +164,7 @@ class Grouping:
             )
         elif windows is None:
             windows = Global()
-            unbounded = None if self._emit is not None else UNBOUNDED
+            unbounded = None if self._emit is not None else self._unbounded
         made = self._aggregates or {"_r": Count()}
         self._check_session_keys()
         options: dict[str, Any] = {} if stamp == "end" else {"stamp": stamp}

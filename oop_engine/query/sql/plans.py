@@ -12,12 +12,42 @@ from oop_engine.operators.meld import Meld
 from oop_engine.operators.oa_join import OAJoin
 from oop_engine.operators.project import Project
 from oop_engine.query.data_stream import DataStream
-from oop_engine.query.joins import ALWAYS, NO_BAND, as_length
+from oop_engine.query.joins import ALWAYS, as_length
 from oop_engine.query.step import of_operator
 
-__all__ = ["band_of", "filtered", "pair_schema", "paired", "project", "then"]
+__all__ = [
+    "GROUPED",
+    "NOT_DISTINCT",
+    "OF_SUBQUERY",
+    "band_of",
+    "filtered",
+    "pair_schema",
+    "paired",
+    "project",
+    "then",
+]
 
 Pairs = Sequence[tuple[str, str]]
+
+_BAND = "b.ts BETWEEN a.ts - INTERVAL '5' MINUTE AND a.ts"
+GROUPED = (
+    "a GROUP BY without a window has a state for each key and a result only at the end of the stream: "
+    "group by a window, TUMBLE(s, ts, INTERVAL '1' MINUTE) or time_bucket(INTERVAL '1 minute', ts), "
+    "add EMIT CHANGES, which shows how it grows, or read a source that ends"
+)
+NOT_DISTINCT = (
+    "SELECT DISTINCT, or UNION, without the event time keeps each row until the stream ends: "
+    "add the column of event time to the list, group by a window (of UNION write UNION ALL), or read a source that ends"
+)
+OF_SUBQUERY = (
+    "the value of a subquery is known only when its stream ends: "
+    f"add a band of time to its WHERE, {_BAND}, join results of windows ON a.window_end = b.window_end, "
+    "or read a source that ends"
+)
+_JOINED = (
+    "a join, IN or EXISTS {lacks} keeps all records of {whom}: "
+    f"add the band AND {_BAND}, join results of windows ON a.window_end = b.window_end, or read sources that end"
+)
 
 
 def then(stream: DataStream, hint: str, operator: Operator, unbounded: str | None = None) -> DataStream:
@@ -47,7 +77,10 @@ def band_of(least: int | None, most: int | None, unit: str) -> tuple[Band, str |
     before = ALWAYS if least is None else -least
     after = ALWAYS if most is None else most
     bounded = least is not None and most is not None
-    return Band(as_length(before, unit), as_length(after, unit)), None if bounded else NO_BAND
+    half = least is not None or most is not None
+    lacks = "whose band of time has one end alone" if half else "without a band of time"
+    words = _JOINED.format(lacks=lacks, whom="one side" if half else "both sides")
+    return Band(as_length(before, unit), as_length(after, unit)), None if bounded else words
 
 
 def paired(

@@ -23,7 +23,7 @@ RANKS = {exp.RowNumber: "row_number", exp.Rank: "rank", exp.DenseRank: "dense_ra
 Order = Sequence[tuple[Any, bool, bool]]
 _UNBOUNDED = (
     "ranks without the window among the keys of PARTITION BY are known only at the end of the stream: "
-    "add window_end to PARTITION BY, or read a source that ends"
+    "add window_end to PARTITION BY, aggregate a window with max or arg_max, or read a source that ends"
 )
 
 

@@ -30,7 +30,7 @@ from oop_engine.query.sql.listing import items_of
 from oop_engine.query.sql.nested.inner import Plans
 from oop_engine.query.sql.nested.scalars import with_scalars
 from oop_engine.query.sql.of_none import HELD, has_row_of_none, row_of_none, with_having
-from oop_engine.query.sql.plans import filtered, project
+from oop_engine.query.sql.plans import NOT_DISTINCT, filtered, project
 from oop_engine.query.sql.ranks import limit_of, ranked, ranks_in
 from oop_engine.query.sql.reading.mistakes import mistake, unsupported
 from oop_engine.query.sql.relation import Name, NamedStream, Names
@@ -274,7 +274,7 @@ class SelectPlan:
                 else relation.stream.select(*shown)
             )
             return replace(relation, stream=stream.distinct(), ranked=None)
-        grouping = Grouping(self._text, replace(relation, windows=None), None)
+        grouping = Grouping(self._text, replace(relation, windows=None), None, NOT_DISTINCT)
         for name in relation.names.names:
             grouping.key(exp.column(exp.to_identifier(name.name, quoted=True)))
         stage = grouping.stage()

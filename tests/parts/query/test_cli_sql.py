@@ -58,6 +58,19 @@ def test_results_go_into_a_file(folder: Path) -> None:
     assert sum(map(len, open_trace("counts.parquet", time="window_end").pages())) == 3
 
 
+def test_a_file_of_json_is_one_list_and_another_suffix_is_refused_before_the_query_runs(folder: Path) -> None:
+    text = "SELECT host, max(ts) AS t FROM 'access.csv' GROUP BY host ORDER BY host"
+    assert called("sql", text, "--out", "found.json").exit_code == 0
+    rows = json.loads(Path("found.json").read_text())
+    assert rows == [
+        {"host": "a", "t": "2026-01-01T00:01:02.000000Z"},
+        {"host": "b", "t": "2026-01-01T00:00:03.000000Z"},
+    ]
+    refused = called("sql", text, "--out", "found.xyz")
+    assert refused.exit_code != 0
+    assert "rows read" not in refused.stderr
+
+
 def test_the_line_that_profile_proposes_runs(folder: Path) -> None:
     """Also where the column's name is a word of SQL."""
     Path("visits.csv").write_text("\n".join(["when,order", *LINES[1:]]) + "\n")

@@ -20,7 +20,7 @@ from oop_engine.query.sql.joins.condition import Condition, condition_of
 from oop_engine.query.sql.joins.joined import joined
 from oop_engine.query.sql.joins.keys import with_keys
 from oop_engine.query.sql.nested.inner import Known, Plans, has_aggregates, inner_of, is_plain, select_of
-from oop_engine.query.sql.plans import band_of, paired, project
+from oop_engine.query.sql.plans import OF_SUBQUERY, band_of, paired, project
 from oop_engine.query.sql.reading.mistakes import unsupported
 from oop_engine.query.sql.relation import Name, NamedStream, Names
 from oop_engine.query.sql.scalar.expressions import Expressions, key_of
@@ -148,7 +148,7 @@ class _Scalar:
     ) -> tuple[NamedStream, str]:
         """Return the relation with the value over ``rows``, by equal keys, and by equal times if ``at`` names these."""
         own = [*right, *([at] if at else [])]
-        grouping = Grouping(self._text, _named(rows, own), None)
+        grouping = Grouping(self._text, _named(rows, own), None, OF_SUBQUERY)
         for i in range(len(own)):
             grouping.key(exp.column(exp.to_identifier(f"_key_{i}", quoted=True)))
         calls = {one.sql("duckdb"): one for one in aggregates_in(item)}

@@ -11,18 +11,19 @@ from sqlglot import exp
 from oop_engine.operators.aggregates import Count
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Global
-from oop_engine.query.sql.grouping import UNBOUNDED
 from oop_engine.query.sql.joins.condition import Condition, condition_of, conjuncts
 from oop_engine.query.sql.joins.joined import joined
 from oop_engine.query.sql.nested.inner import Known, Plans, has_aggregates, inner_of, is_plain, select_of
 from oop_engine.query.sql.nested.scalars import beside
-from oop_engine.query.sql.plans import project, then
+from oop_engine.query.sql.plans import OF_SUBQUERY, project, then
 from oop_engine.query.sql.reading.mistakes import unsupported
 from oop_engine.query.sql.relation import Name, NamedStream, Names, columns_of
 from oop_engine.query.sql.scalar.expressions import Expressions
 from oop_engine.query.sql.stage import inner_of as unaliased
 
 __all__ = ["Subqueries"]
+
+_NOT_IN = f"NOT IN needs all values, write NOT EXISTS; {OF_SUBQUERY}"
 
 
 class Subqueries:
@@ -107,7 +108,7 @@ class Subqueries:
         """Return the rows of ``x NOT IN (...)``: none if one value is null, and of null ones those of no values."""
         counts = {"_all": Count(), "_known": Count("_value")}
         values = project(right.stream, {"_time": right.time, "_value": pair[1]})
-        sums = then(values, "agg", WindowAggregate(Global(), counts), UNBOUNDED)
+        sums = then(values, "agg", WindowAggregate(Global(), counts), _NOT_IN)
         found, [every, known] = beside(
             relation, NamedStream(sums, columns_of(sums.schema)), ["_all", "_known"]
         )
