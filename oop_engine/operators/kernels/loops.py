@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from oop_engine.operators.kernels import in_python
-from oop_engine.operators.kernels.monoids import Carried, Loops, Monoid, above, below
+from oop_engine.operators.kernels.monoids import STEP_A, STEP_B, STEP_TO, Carried, Loops, Monoid, above, below
 from oop_engine.operators.kernels.panes import row_of
 from oop_engine.operators.kernels.slices import ALONE
 from oop_engine.system.kernel import Intrinsic, before_numba, njit, numba, unless_in_python
@@ -331,7 +331,8 @@ def add_rows(monoid, state, rows, given, valid):
     for i in range(len(rows)):
         if known or valid[i]:
             changed, held = _more(monoid, _cell(monoid, state, rows[i]), _at(given, i))
-            if changed < 0:  # it does not fit
+            # It does not fit.
+            if changed < 0:
                 return i
             if changed:
                 _fill(monoid, state, rows[i], held)
@@ -472,7 +473,7 @@ def fold_rows(monoid, ring, begin, cells, results, steps):
     scratch; ``results`` (windows, groups), written; steps int64 (3, steps).  Returns step and group.
     """
     for i in range(steps.shape[1]):
-        to, a, b = steps[0, i], steps[1, i], steps[2, i]
+        to, a, b = steps[STEP_TO, i], steps[STEP_A, i], steps[STEP_B, i]
         # A step for all groups: rows of the ring where a number is negative (~row), else scratch.
         out = _rows(results, 0, cells, to)
         one = _rows(ring, begin, cells, a)

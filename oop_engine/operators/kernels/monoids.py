@@ -1,3 +1,4 @@
+# Long: every monoid, and the steps in which their states are combined.
 """Monoids: how states of partial aggregates are combined, in all loops of ``kernels/loops.py``.
 
 A monoid is an empty named tuple: Numba compiles each loop for its type, so that ``combine`` is a few instructions of
@@ -5,6 +6,29 @@ the loop, and nothing is decided there.  A state is a tuple of numbers.
 
 Source: lift, combine and lower after Tangwongsan, Hirzel, Schneider, Wu, VLDB 2015.
 """
+
+# Layout       A state is a tuple of numbers, one of each column; a column has a row for each state.  Wide sums are
+#              words of 64 bits, int64, the lowest first, of which all but the uppermost one are meant unsigned.
+#              steps[3, n]: written by a plan, taken by a loop in order; a step a column
+#                STEP_TO  the row that is written; below 0: result ~to
+#                STEP_A   the row that is read
+#                STEP_B   the row that is combined with it; none: row A is copied
+#              fold_steps: rows are cells of one column of states; STEP_B is -1 where there is none
+#              fold_rows:  rows from 0 on are scratch, those below 0 are ~row of the ring; STEP_B is slices.ALONE where
+#              there is none
+# Invariant    combine is associative and commutative (of floats but for the last digits): plans choose the order.
+#              without(combine(a, b), b) is a, to the last bit, where there is a `without`.
+#              Where `wraps` is defined, a loop gives up at the first state that does not fit; else every state does.
+#              A method returns the types of the columns: Numba would compile a loop anew for each mixture.
+# Not obvious  Signs stand in for comparisons: x >> 63 is -1 below 0 and else 0, and (x ^ y) is below 0 where the signs
+#              of x and y differ.  So loops have no branch in a sum, and most become vector instructions.
+#              (x ^ _TOP) < (y ^ _TOP) compares x and y as unsigned numbers: a sum of words that is less than one of its
+#              sides has a carry.
+#              NaN is the one number that differs from itself: x != x.
+#              A compiled kernel has the numbers of rows in it, and Numba's cache looks at the kernel's own file alone:
+#              if they change, touch every file that imports them.
+# Tried        Integer sums that must fit in each state: whether a window had a sum or an error then depended on the
+#              order of its values.  So Carried counts how often it wrapped, and only results are checked.
 
 from __future__ import annotations
 
@@ -15,10 +39,12 @@ from typing import NamedTuple
 import numpy as np
 
 __all__ = [
-    "Carried", "Checked", "Counted", "Largest", "LargestCounted", "Loops", "Moments", "Monoid", "Multiplied", "Narrow",
-    "Smallest", "SmallestCounted", "Squares", "Summed", "Total", "Triple", "Weighted", "Words", "above", "below",
+    "STEP_A", "STEP_B", "STEP_TO", "Carried", "Checked", "Counted", "Largest", "LargestCounted", "Loops",
+    "Moments", "Monoid", "Multiplied", "Narrow", "Smallest", "SmallestCounted", "Squares", "Summed",
+    "Total", "Triple", "Weighted", "Words", "above", "below",
 ]  # fmt: skip
 
+STEP_TO, STEP_A, STEP_B = range(3)
 _LEAST_NARROW, _MOST_NARROW = -(2**31), 2**31 - 1
 _TOP = np.int64(np.iinfo(np.int64).min)
 
@@ -80,6 +106,7 @@ class Checked(Monoid):
         return (a[0] - b[0],)
 
     def wraps(self, b, both):
+        # Where the sign of the sum differs from those of both sides.
         a = both[0] - b[0]
         return (both[0] ^ a) & (both[0] ^ b[0])
 
@@ -101,12 +128,14 @@ class Carried(Monoid):
         return np.int64(given[0]), np.int32(0)
 
     def combine(self, a, b):
+        # All bits where the sum wraps: they let the direction through, 1 where the other is not below 0, else -1.
         one, other = np.int64(a[0]), np.int64(b[0])
         low = one + other
         wrapped = ((low ^ one) & (low ^ other)) >> 63
         return low, np.int32(a[1] + b[1] + (wrapped & ((other >> 63) | 1)))
 
     def without(self, a, b):
+        # A difference wraps where its sides differ in sign, and it differs from the left one.
         one, other = np.int64(a[0]), np.int64(b[0])
         low = one - other
         wrapped = ((one ^ other) & (low ^ one)) >> 63
@@ -117,6 +146,7 @@ class Total(Monoid):
     """Sum of integers in 128 bits: the lower 64, unsigned, and the upper 64, both as int64."""
 
     def lift(self, given):
+        # The upper word is the sign.
         value = np.int64(given[0])
         return value, value >> 63
 
@@ -132,6 +162,7 @@ class Squares(Total):
     """Sum of the squares of integers of 32 bits, as ``Total`` has it."""
 
     def lift(self, given):
+        # Below 2**64: it fits the lower word, which is meant unsigned.
         value = np.int64(given[0])
         return value * value, np.int64(0)
 
@@ -150,6 +181,7 @@ class Triple(Monoid):
         return given[0], given[1], given[1] >> 63
 
     def combine(self, a, b):
+        # The middle word may carry twice, but not both times at once: of its own sum, and of the carry from below.
         low, middle = a[0] + b[0], a[1] + b[1]
         carry = np.int64((low ^ _TOP) < (a[0] ^ _TOP))
         more = middle + carry
@@ -183,6 +215,7 @@ class SmallestCounted(Monoid):
         return (1, *given)
 
     def combine(self, a, b):
+        # One is less, or both are equal and their numbers are added up; NaN is equal to NaN here.
         if below(b[1:], a[1:]):
             return b
         return a if below(a[1:], b[1:]) else (a[0] + b[0], *a[1:])
@@ -214,6 +247,7 @@ class Multiplied(Monoid):
         return math.frexp(given[0])
 
     def combine(self, a, b):
+        # The product of two such numbers is 0, or not below 0.25: exponents alone become large or small.
         m, e = math.frexp(a[0] * b[0])
         return m, a[1] + b[1] + e
 
@@ -227,7 +261,8 @@ class Moments(Monoid):
     def combine(self, a, b):
         n, mean, squares = a
         m, other, more = b
-        if n == 0 or m == 0:  # one side alone is taken as it is: 0 * infinity would be NaN
+        # One side alone is taken as it is: 0 * infinity would be NaN.
+        if n == 0 or m == 0:
             return n + m, mean if m == 0 else other, squares if m == 0 else more
         away, total = other - mean, n + m
         return total, mean + away * m / total, squares + (more + away * away * n * m / total)

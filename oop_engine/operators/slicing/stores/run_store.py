@@ -23,7 +23,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Part
-from oop_engine.operators.kernels.runs import open_windows
+from oop_engine.operators.kernels.runs import OPEN_FIRST, OPEN_START, open_windows
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.store import OnTime, Store, bounds_of
 from oop_engine.operators.slicing.stores.runs import HeldRuns, Runs, Sides, overlapping
@@ -96,7 +96,7 @@ class RunStore(OnTime):
         begins = self._begins(runs, place) if place else np.ones(slots.size, np.bool_)
         out = np.empty((5, slots.size), np.int64)
         windows = out[:, : open_windows(begins, slots, last, left, place, out)]
-        windows[4] = first[windows[0]]
+        windows[OPEN_FIRST] = first[windows[OPEN_START]]
         return windows
 
     def _begins(self, runs: Runs, place: int) -> NDArray[np.bool_]:
