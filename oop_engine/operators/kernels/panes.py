@@ -1,24 +1,33 @@
 # Long: where a cell is, and all that goes from cell to cell.
 """The ring of panes: how windows are put together from it (where tuples go: ``places.py``).
 
-A pane is a row of cells, a cell a group: cell ``row_of(geometry, pane) * groups + slot``.  Rows are used again, as in a
-ring.  Behind the cells, at ``(last + 1) * groups + slot``, is each group's *back*.  A cell that nothing is in holds the
-state of no values.
-
-A group's windows are put together in order, by two stacks.  The *front* are the panes
-below ``turn``: their cells hold what they and all later panes of the front have together.
-The back holds the panes from ``turn`` to ``done`` together.  So a window is one cell of
-the front and the back, however many panes it has.  When its start passes the turn, the
-panes of the window become the new front.
-
-Spans int64 (groups or more, 2) are the lowest open and the highest window of each group; one without a window has
-NO_WINDOW and the least integer.
-
-Combining is left to ``oop_engine.operators.kernels.monoids``; ``plan`` only writes down the steps:
-(to, a, b), cells all three; b -1: copy a; to negative: into result ``~to``.
+A group's windows are put together in order, by two stacks.  A window is one cell of the *front* and the *back*, however
+many panes it has.  When its start passes the turn, the panes of the window become the new front.  Plans only write down
+the steps (``monoids.py``); loops combine states (``loops.py``).
 
 Source: van Herk 1992; Tangwongsan, Hirzel, Schneider, DEBS 2017 (two stacks).
 """
+
+# Layout       cells[row * groups + slot]  row = row_of(geometry, pane): a ring, a pane a row, a group a column
+#              cells[(last + 1) * groups + slot]  the back of a group
+#              turns[4, groups]            TURN  the first pane that is not in the front; NEVER: there are no stacks
+#                                          DONE  the first pane that is in neither front nor back
+#                                          FRONT the first pane of the front with tuples; TURN: none is left
+#                                          BACK  1 if the back holds something
+#              spans, counts               as of partials.py
+#              results[2, room]            RESULT_SLOT, RESULT_WINDOW
+#              ranges[3, n]                RANGE_SLOT; RANGE_FIRST to RANGE_STOP (exclusive): windows of the slot
+# Invariant    A cell without tuples holds the state of no values if its pane is from low to high and a window that is
+#              open still needs it; else it may hold any state.
+#              For a pane p of the front with tuples, cell[p] has p to TURN - 1 together; the back has TURN to DONE - 1.
+#              So window [a, DONE) is cell[FRONT] and the back, once FRONT is the first such pane from a on.
+#              No tuple comes to a pane of the front or the back: a window with that pane has closed, so it is late.
+# Not obvious  row_of has no division: the ring need not be a power of two, and `pane` is at most one round away.
+#              Numbers of tuples go through the steps as states do, so those of a front's cell tell that it is in use.
+#              Cells are listed without a branch: the next one overwrites a cell that is not in use.
+# Tried        Group by group where most groups have tuples in most panes: ten times as long as row by row
+#              (pane_rows.py); closing the windows of W2 took 293 ms, and takes 72.
+#              Groups that close are clipped and counted here: passes of NumPy took 4 ns a tuple more (W3).
 
 from __future__ import annotations
 
@@ -26,25 +35,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oop_engine.operators.kernels.partials import NO_WINDOW
+from oop_engine.operators.kernels.monoids import STEP_A, STEP_B, STEP_TO
+from oop_engine.operators.kernels.partials import ALIVE, HIGH, LOW, LOWEST, NO_WINDOW
 from oop_engine.system.kernel import njit
 
 __all__ = [
-    "Geometry",
-    "clipped",
-    "closing",
-    "forget",
-    "plan",
-    "read",
-    "reopen",
-    "reopen_all",
-    "reopen_some",
-    "row_of",
-    "step_levels",
-    "used",
-]
+    "BACK", "DONE", "FRONT", "RANGE_FIRST", "RANGE_SLOT", "RANGE_STOP", "RESULT_SLOT", "RESULT_WINDOW", "TURN",
+    "Geometry", "clipped", "closing", "forget", "plan", "read", "reopen", "reopen_all", "reopen_some", "row_of",
+    "step_levels", "used",
+]  # fmt: skip
 
 NEVER = np.iinfo(np.int64).min
+TURN, DONE, FRONT, BACK = range(4)
+RESULT_SLOT, RESULT_WINDOW = range(2)
+RANGE_SLOT, RANGE_FIRST, RANGE_STOP = range(3)
 
 
 class Geometry(NamedTuple):
@@ -87,15 +91,16 @@ def used(geometry, tuples, cells, panes, slots):
 @njit(cache=True, nogil=True)
 def _turn(geometry, tuples, turns, slot, begin, end, steps, used):
     """Make panes ``begin`` to ``end`` the front; return how many steps there are then."""
+    # From the last pane down, so that each is combined with all behind it; panes without tuples are passed over.
     above, front = -1, end
     for pane in range(end - 1, begin - 1, -1):
         cell = row_of(geometry, pane) * geometry.groups + slot
         if tuples[cell]:
             if above >= 0:
-                steps[0, used], steps[1, used], steps[2, used] = cell, cell, above
+                steps[STEP_TO, used], steps[STEP_A, used], steps[STEP_B, used] = cell, cell, above
                 used += 1
             above, front = cell, pane
-    turns[0, slot], turns[1, slot], turns[2, slot], turns[3, slot] = end, end, front, 0
+    turns[TURN, slot], turns[DONE, slot], turns[FRONT, slot], turns[BACK, slot] = end, end, front, 0
     return used
 
 
@@ -104,17 +109,23 @@ def _slide(geometry, tuples, turns, slot, begin, end, steps, used):
     """Let the front begin at ``begin`` and the back end at ``end``; return how many steps there are then."""
     groups = geometry.groups
     back = (geometry.last + 1) * groups + slot
-    for pane in range(turns[1, slot], end):
+    # The back: add the panes that come in.  Its state from before the last turn is overwritten, not emptied.
+    for pane in range(turns[DONE, slot], end):
         cell = row_of(geometry, pane) * groups + slot
         if tuples[cell]:
-            steps[0, used], steps[1, used], steps[2, used] = back, cell, back if turns[3, slot] else -1
-            turns[3, slot] = 1
+            steps[STEP_TO, used], steps[STEP_A, used], steps[STEP_B, used] = (
+                back,
+                cell,
+                back if turns[BACK, slot] else -1,
+            )
+            turns[BACK, slot] = 1
             used += 1
-    turns[1, slot] = max(turns[1, slot], end)
-    front = max(turns[2, slot], begin)
-    while front < turns[0, slot] and not tuples[row_of(geometry, front) * groups + slot]:
+    turns[DONE, slot] = max(turns[DONE, slot], end)
+    # The front: drop the panes that go out, and those without tuples behind them.
+    front = max(turns[FRONT, slot], begin)
+    while front < turns[TURN, slot] and not tuples[row_of(geometry, front) * groups + slot]:
         front += 1
-    turns[2, slot] = front
+    turns[FRONT, slot] = front
     return used
 
 
@@ -132,26 +143,34 @@ def plan(geometry, tuples, turns, slots, first, stop, begin, steps, results, fre
     used, found, gone = np.int64(0), 0, 0
     for i in range(begin, len(slots)):
         slot = slots[i]
+        # A pane goes into a front once and into the back once; a window is a step more.  A group is planned whole.
         panes = min(high - low + 1, (stop[i] - first[i] - 1) * step + length)
         if max(used, gone) + stop[i] - first[i] + 2 * panes > steps.shape[1]:
             return i, used, found, gone
         for wid in range(first[i], stop[i]):
+            # Move the stacks to the window.
             start, end = max((wid + 1) * step - length, low), min((wid + 1) * step, high + 1)
-            if start >= turns[0, slot]:
+            if start >= turns[TURN, slot]:
                 used = _turn(geometry, tuples, turns, slot, start, end, steps, used)
             else:
                 used = _slide(geometry, tuples, turns, slot, start, end, steps, used)
+            # Combine one cell of the front with the back, or copy the one that there is.
             front = -1
-            if turns[2, slot] < turns[0, slot]:
-                front = row_of(geometry, turns[2, slot]) * groups + slot
-            back = (last + 1) * groups + slot if turns[3, slot] else -1
+            if turns[FRONT, slot] < turns[TURN, slot]:
+                front = row_of(geometry, turns[FRONT, slot]) * groups + slot
+            back = (last + 1) * groups + slot if turns[BACK, slot] else -1
             if front < 0 and back < 0:
                 continue
-            steps[0, used], steps[1, used], steps[2, used] = ~found, max(front, back), min(front, back)
+            steps[STEP_TO, used], steps[STEP_A, used], steps[STEP_B, used] = (
+                ~found,
+                max(front, back),
+                min(front, back),
+            )
             if front >= 0 and back >= 0:
-                steps[1, used], steps[2, used] = front, back
-            results[0, found], results[1, found] = slot, wid
+                steps[STEP_A, used], steps[STEP_B, used] = front, back
+            results[RESULT_SLOT, found], results[RESULT_WINDOW, found] = slot, wid
             used, found = used + 1, found + 1
+        # Free the panes before the first window that stays open.
         start, end = (first[i] + 1) * step - length, (stop[i] + 1) * step - length
         for pane in range(max(start, low), min(end, high + 1)):
             cell = row_of(geometry, pane) * groups + slot
@@ -175,19 +194,20 @@ def read(geometry, tuples, slots, first, stop, begin, steps, results):
             return i, used, found
         back = (last + 1) * groups + slot
         for wid in range(first[i], stop[i]):
+            # One pane is kept back, so that the last combination goes to the result and not through the back.
             one, two = -1, -1
             for pane in range(max((wid + 1) * step - length, low), min((wid + 1) * step, high + 1)):
                 cell = row_of(geometry, pane) * groups + slot
                 if tuples[cell] and one >= 0:
                     if two >= 0:
-                        steps[0, used], steps[1, used], steps[2, used] = back, one, two
+                        steps[STEP_TO, used], steps[STEP_A, used], steps[STEP_B, used] = back, one, two
                         used, one = used + 1, back
                     two = cell
                 elif tuples[cell]:
                     one = cell
             if one >= 0:
-                steps[0, used], steps[1, used], steps[2, used] = ~found, one, two
-                results[0, found], results[1, found] = slot, wid
+                steps[STEP_TO, used], steps[STEP_A, used], steps[STEP_B, used] = ~found, one, two
+                results[RESULT_SLOT, found], results[RESULT_WINDOW, found] = slot, wid
                 used, found = used + 1, found + 1
     return len(slots), used, found
 
@@ -217,7 +237,7 @@ def closing(spans, slots, cuts, found, low, stop, after):
     """
     many = 0
     for i in range(len(slots)):
-        first, last = spans[slots[i], 0], spans[slots[i], 1]
+        first, last = spans[slots[i], LOW], spans[slots[i], HIGH]
         if first < cuts[i] and first != NO_WINDOW:
             found[many], low[many] = slots[i], first
             stop[many] = cuts[i] if cuts[i] <= last else last + 1
@@ -227,33 +247,41 @@ def closing(spans, slots, cuts, found, low, stop, after):
 
 
 @njit(cache=True, nogil=True)
-def between(spans, slots, low, stop, some):
+def between(spans, slots, low, stop, ranges):
     """Write which of ``slots`` have open windows from ``low`` to ``stop`` (exclusive), and from which to which (also).
 
-    slots, low, stop int64 (n,), of groups that may be unknown; some int64 (3, n), written.  Returns how many there are.
+    slots, low, stop int64 (n,), of groups that may be unknown; ranges int64 (3, n), written.  Returns how many.
     """
     many = 0
     for i in range(len(slots)):
         if slots[i] < len(spans):
-            first, last = max(spans[slots[i], 0], low[i]), min(stop[i], spans[slots[i], 1] + 1)
+            first, last = max(spans[slots[i], LOW], low[i]), min(stop[i], spans[slots[i], HIGH] + 1)
             if first < last:  # of a group without a window the lowest one is above all
-                some[0, many], some[1, many], some[2, many] = slots[i], first, last
+                ranges[RANGE_SLOT, many], ranges[RANGE_FIRST, many], ranges[RANGE_STOP, many] = (
+                    slots[i],
+                    first,
+                    last,
+                )
                 many += 1
     return many
 
 
 @njit(cache=True, nogil=True)
-def clipped(slots, low, stop, least, most, groups, some):
+def clipped(slots, low, stop, least, most, groups, ranges):
     """Write which slots below ``groups`` have windows from ``least`` to ``most``, and from which to which (exclusive).
 
-    slots, low, stop int64 (n,); some int64 (3, n), written.  Returns how many there are, the lowest window, the first
+    slots, low, stop int64 (n,); ranges int64 (3, n), written.  Returns how many there are, the lowest window, the first
     one behind all, and how many windows they have.
     """
     many, lowest, behind, windows = 0, most, least, 0
     for i in range(len(slots)):
         first, last = max(low[i], least), min(stop[i], most)
         if first < last and slots[i] < groups:
-            some[0, many], some[1, many], some[2, many] = slots[i], first, last
+            ranges[RANGE_SLOT, many], ranges[RANGE_FIRST, many], ranges[RANGE_STOP, many] = (
+                slots[i],
+                first,
+                last,
+            )
             many += 1
             lowest, behind, windows = min(lowest, first), max(behind, last), windows + last - first
     return many, lowest, behind, windows
@@ -267,29 +295,30 @@ def reopen(spans, slots, low, counts):
     O(groups), of which there are as many as spans.
     """
     for i in range(len(slots)):
-        spans[slots[i], 0] = low[i]
+        spans[slots[i], LOW] = low[i]
         if low[i] == NO_WINDOW:
-            spans[slots[i], 1] = NEVER
+            spans[slots[i], HIGH] = NEVER
+    # Other groups may have been the lowest: count all of them anew.
     alive, lowest = 0, NO_WINDOW
     for i in range(len(spans)):
-        alive += spans[i, 0] != NO_WINDOW
-        lowest = min(lowest, spans[i, 0])
-    counts[1], counts[2] = alive, lowest
+        alive += spans[i, LOW] != NO_WINDOW
+        lowest = min(lowest, spans[i, LOW])
+    counts[ALIVE], counts[LOWEST] = alive, lowest
 
 
 @njit(cache=True, nogil=True)
 def reopen_some(spans, slots, low, counts):
     """Do so without a look at other groups: the lowest open window stays a lower bound.  O(slots)."""
-    alive = counts[1]
+    alive = counts[ALIVE]
     for i in range(len(slots)):
-        alive += np.int64(low[i] != NO_WINDOW) - np.int64(spans[slots[i], 0] != NO_WINDOW)
-        spans[slots[i], 0] = low[i]
+        alive += np.int64(low[i] != NO_WINDOW) - np.int64(spans[slots[i], LOW] != NO_WINDOW)
+        spans[slots[i], LOW] = low[i]
         if low[i] == NO_WINDOW:
-            spans[slots[i], 1] = NEVER
-        counts[2] = min(counts[2], low[i])
-    counts[1] = alive
+            spans[slots[i], HIGH] = NEVER
+        counts[LOWEST] = min(counts[LOWEST], low[i])
+    counts[ALIVE] = alive
     if alive == 0:
-        counts[2] = NO_WINDOW
+        counts[LOWEST] = NO_WINDOW
 
 
 @njit(cache=True, nogil=True)
@@ -297,12 +326,13 @@ def reopen_all(spans, cut, counts):
     """Do so where all groups close their windows below ``cut``."""
     alive, lowest = 0, NO_WINDOW
     for i in range(len(spans)):
-        over = spans[i, 1] < cut
-        spans[i, 0] = NO_WINDOW if over else max(spans[i, 0], cut)
-        spans[i, 1] = NEVER if over else spans[i, 1]
-        alive += spans[i, 0] != NO_WINDOW
-        lowest = min(lowest, spans[i, 0])
-    counts[1], counts[2] = alive, lowest
+        # True also of a group without a window, whose highest one is the least integer.
+        over = spans[i, HIGH] < cut
+        spans[i, LOW] = NO_WINDOW if over else max(spans[i, LOW], cut)
+        spans[i, HIGH] = NEVER if over else spans[i, HIGH]
+        alive += spans[i, LOW] != NO_WINDOW
+        lowest = min(lowest, spans[i, LOW])
+    counts[ALIVE], counts[LOWEST] = alive, lowest
 
 
 @njit(cache=True, nogil=True)
@@ -311,6 +341,7 @@ def step_levels(to, a, b, rows, level):
 
     A step comes behind those that write what it reads, and those that read or write what it writes.  O(steps + rows).
     """
+    # Of each row the last level that writes it, and the last one that reads it; levels count from 1 on.
     written, read = np.zeros(rows, np.int32), np.zeros(rows, np.int32)
     for i in range(len(to)):
         least = written[a[i]]

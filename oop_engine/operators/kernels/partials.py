@@ -1,10 +1,21 @@
 """The table of partial aggregates: (group slot, window id) -> row, open addressing.
 
-A cell holds slot, window and row; row -1 marks it free.  The cells of eight neighbouring
-windows of a group are neighbours, because a tuple updates neighbouring windows.  Removal
-shifts cells back, so there are no tombstones and a probe ends at the first free cell.
 And lists of such windows, in order: each once, and where they are in another list.
 """
+
+# Layout       cells[capacity, 3]  SLOT, WINDOW, ROW: open addressing; ROW -1: the cell is free
+#              owner[rows, 2]      SLOT, WINDOW of each row; SLOT -1: the row is free
+#              free[rows]          a stack of free rows, its top at rows - USED - 1
+#              counts[3]           USED rows; groups ALIVE, which have open windows; LOWEST open window of any group
+#              spans[groups, 2]    LOW and HIGH: the lowest open window of a group and its highest one.  A group without
+#                                  a window has NO_WINDOW and the least integer, so min and max need no first case
+# Invariant    A row in use has one cell, and no cell between that one and its home is free: a probe ends at the first
+#              free cell.  So removal moves cells back, and there are no tombstones.
+#              LOWEST is not above any LOW; it is below all of them where a bound closed windows of a few groups and
+#              nobody looked at the others (panes.reopen_some).
+# Not obvious  Eight neighbouring windows of a group have neighbouring homes: a tuple updates neighbouring windows, so
+#              its probes stay in few lines of the cache.
+#              A quarter of the cells is in use at most.  Tried: half of them; half as fast.
 
 from __future__ import annotations
 
@@ -15,9 +26,15 @@ from numpy.typing import NDArray
 
 from oop_engine.system.kernel import njit
 
-__all__ = ["NO_WINDOW", "Table", "collect", "fill", "locate", "once", "places_among", "rekey", "remove"]
+__all__ = [
+    "ALIVE", "HIGH", "LOW", "LOWEST", "NO_WINDOW", "ROW", "SLOT", "USED", "WINDOW", "Table", "collect", "fill",
+    "locate", "once", "places_among", "rekey", "remove",
+]  # fmt: skip
 
 Integers = NDArray[np.int64]
+SLOT, WINDOW, ROW = range(3)
+USED, ALIVE, LOWEST = range(3)
+LOW, HIGH = range(2)
 
 NO_WINDOW = int(np.iinfo(np.int64).max)
 """The lowest open window of a group that has none."""
@@ -39,6 +56,7 @@ class Table(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def _home(slot, wid, mask):
+    # The hash is of the block of eight windows; the last three bits of the window choose a cell in the block.
     mixed = slot * -7046029254386353131 + (wid >> 3) * -4417276706812531889
     mixed = (mixed ^ (mixed >> 29)) * -4658895280553007687
     return (((mixed ^ (mixed >> 32)) << 3) | (wid & 7)) & mask
@@ -48,7 +66,7 @@ def _home(slot, wid, mask):
 def _cell(cells, slot, wid):
     mask = len(cells) - 1
     at = _home(slot, wid, mask)
-    while cells[at, 2] >= 0 and (cells[at, 1] != wid or cells[at, 0] != slot):
+    while cells[at, ROW] >= 0 and (cells[at, WINDOW] != wid or cells[at, SLOT] != slot):
         at = (at + 1) & mask
     return at
 
@@ -63,30 +81,32 @@ def locate(table, spans, slots, first, starts, rows, begin):
     ``begin`` and returns the tuple at which the table was full, or the number of tuples.
     """
     cells, owner, free, counts = table
-    used, limit = counts[0], len(owner)
+    used, limit = counts[USED], len(owner)
     for i in range(begin, len(slots)):
         width, slot, wid = starts[i + 1] - starts[i], slots[i], first[i]
         if width == 0:
             continue
+        # Room is asked for as if all windows were new, so a tuple is never entered by halves.
         if used + width > limit:
-            counts[0] = used
+            counts[USED] = used
             return i
-        if spans[slot, 0] == NO_WINDOW:
-            counts[1] += 1
-        spans[slot, 0] = min(spans[slot, 0], wid)
-        spans[slot, 1] = max(spans[slot, 1], wid + width - 1)
-        counts[2] = min(counts[2], wid)
+        # The group is open now, whether the windows are new or not.
+        if spans[slot, LOW] == NO_WINDOW:
+            counts[ALIVE] += 1
+        spans[slot, LOW] = min(spans[slot, LOW], wid)
+        spans[slot, HIGH] = max(spans[slot, HIGH], wid + width - 1)
+        counts[LOWEST] = min(counts[LOWEST], wid)
         for k in range(starts[i], starts[i + 1]):
             at = _cell(cells, slot, wid)
-            row = cells[at, 2]
+            row = cells[at, ROW]
             if row < 0:
                 row = free[limit - used - 1]
                 used += 1
-                cells[at, 0], cells[at, 1], cells[at, 2] = slot, wid, row
-                owner[row, 0], owner[row, 1] = slot, wid
+                cells[at, SLOT], cells[at, WINDOW], cells[at, ROW] = slot, wid, row
+                owner[row, SLOT], owner[row, WINDOW] = slot, wid
             rows[k] = row
             wid += 1
-    counts[0] = used
+    counts[USED] = used
     return len(slots)
 
 
@@ -94,9 +114,9 @@ def locate(table, spans, slots, first, starts, rows, begin):
 def fill(cells, owner):
     """Enter the rows in use, by ``owner``, into ``cells``, which are all free."""
     for row in range(len(owner)):
-        if owner[row, 0] >= 0:
-            at = _cell(cells, owner[row, 0], owner[row, 1])
-            cells[at, 0], cells[at, 1], cells[at, 2] = owner[row, 0], owner[row, 1], row
+        if owner[row, SLOT] >= 0:
+            at = _cell(cells, owner[row, SLOT], owner[row, WINDOW])
+            cells[at, SLOT], cells[at, WINDOW], cells[at, ROW] = owner[row, SLOT], owner[row, WINDOW], row
 
 
 @njit(cache=True, nogil=True)
@@ -104,13 +124,18 @@ def _free(cells, hole):
     """Free a cell; those behind it that are looked for from before it move back."""
     mask = len(cells) - 1
     at = (hole + 1) & mask
-    while cells[at, 2] >= 0:
-        home = _home(cells[at, 0], cells[at, 1], mask)
-        if ((at - home) & mask) >= ((at - hole) & mask):  # it may move back to the hole
-            cells[hole, 0], cells[hole, 1], cells[hole, 2] = cells[at, 0], cells[at, 1], cells[at, 2]
+    while cells[at, ROW] >= 0:
+        home = _home(cells[at, SLOT], cells[at, WINDOW], mask)
+        # Distances are modulo the capacity: the hole lies between the home and the cell, so it may move back there.
+        if ((at - home) & mask) >= ((at - hole) & mask):
+            cells[hole, SLOT], cells[hole, WINDOW], cells[hole, ROW] = (
+                cells[at, SLOT],
+                cells[at, WINDOW],
+                cells[at, ROW],
+            )
             hole = at
         at = (at + 1) & mask
-    cells[hole, 2] = -1
+    cells[hole, ROW] = -1
 
 
 @njit(cache=True, nogil=True)
@@ -118,10 +143,10 @@ def rekey(table, rows, wid):
     """Enter ``rows`` int64 (n,), all in use, as those of the window ``wid`` of their groups."""
     cells, owner = table.cells, table.owner
     for row in rows:
-        _free(cells, _cell(cells, owner[row, 0], owner[row, 1]))
-        owner[row, 1] = wid
-        at = _cell(cells, owner[row, 0], wid)
-        cells[at, 0], cells[at, 1], cells[at, 2] = owner[row, 0], wid, row
+        _free(cells, _cell(cells, owner[row, SLOT], owner[row, WINDOW]))
+        owner[row, WINDOW] = wid
+        at = _cell(cells, owner[row, SLOT], wid)
+        cells[at, SLOT], cells[at, WINDOW], cells[at, ROW] = owner[row, SLOT], wid, row
 
 
 @njit(cache=True, nogil=True)
@@ -130,10 +155,10 @@ def remove(table, rows):
     cells, owner, free, counts = table
     limit = len(owner)
     for row in rows:
-        _free(cells, _cell(cells, owner[row, 0], owner[row, 1]))
-        owner[row, 0] = -1
-        counts[0] -= 1
-        free[limit - counts[0] - 1] = row
+        _free(cells, _cell(cells, owner[row, SLOT], owner[row, WINDOW]))
+        owner[row, SLOT] = -1
+        counts[USED] -= 1
+        free[limit - counts[USED] - 1] = row
 
 
 @njit(cache=True, nogil=True)
@@ -145,7 +170,7 @@ def collect(cells, slots, low, stop, rows):
     found = 0
     for i in range(len(slots)):
         for wid in range(low[i], stop[i]):
-            row = cells[_cell(cells, slots[i], wid), 2]
+            row = cells[_cell(cells, slots[i], wid), ROW]
             if row >= 0:
                 rows[found] = row
                 found += 1
@@ -159,6 +184,7 @@ def once(groups, first, last, cuts, room):
     Those from ``cuts[i]`` on are left out, or from ``cuts[0]`` on, int64 (rows,) or (1,).  O(windows + pairs that there
     may be).  Of shape (2, 0), and False: these are more than ``room``.
     """
+    # The rectangle of windows x groups, as wide as whole words of eight groups; floats, for its size may not fit.
     least, behind, wide, every = NO_WINDOW, -NO_WINDOW, 0, len(cuts) > 1
     for i in range(len(groups)):
         stop = min(last[i] + 1, cuts[i if every else 0])
@@ -167,36 +193,42 @@ def once(groups, first, last, cuts, room):
     wide = (wide + 7) // 8 * 8
     if least >= behind or float(behind - least) * wide > room:
         return np.empty((2, 0), np.int64), least >= behind
+    # Mark each pair, and count those that were not marked.
     marks, many = np.zeros((behind - least, wide), np.uint8), 0
     for i in range(len(groups)):
         for window in range(first[i] - least, min(last[i] + 1, cuts[i if every else 0]) - least):
             many += marks[window, groups[i]] == 0
             marks[window, groups[i]] = 1
+    # List the marks.  A group is written whether it is marked or not, so the loop ends with the last one: there is no
+    # room for another.  Most words are empty, and one comparison passes over eight groups.
     found, row = np.empty((2, many), np.int64), 0
     for window in range(len(marks)):
-        its = marks[window]
-        words = its.view(np.uint64)  # most are empty
+        marked = marks[window]
+        words = marked.view(np.uint64)
         for word in range(len(words)):
             if words[word]:
                 for group in range(8 * word, 8 * word + 8):
-                    found[0, row], found[1, row] = group, least + window
-                    row += its[group]
+                    found[SLOT, row], found[WINDOW, row] = group, least + window
+                    row += marked[group]
                     if row == many:
                         return found, True
     return found, True
 
 
 @njit(cache=True, nogil=True)
-def places_among(slots, numbers, ends, its, at):
+def places_among(slots, numbers, ends, wanted, at):
     """Write where windows are among others: ``at`` int64 (n,).  None is missing; both are by end, definition, group.
 
     slots, ends int64 (rows,) are of the others, numbers int64 (rows,) too, or (0,) where there is one definition;
-    ``its``: the same three of the windows.
+    ``wanted``: the same three of the windows.
     """
+    # Both lists ascend and none is missing: one pass, which never turns back.
     row = 0
     for i in range(len(at)):
         while (
-            slots[row] != its[0][i] or ends[row] != its[2][i] or (len(numbers) and numbers[row] != its[1][i])
+            slots[row] != wanted[0][i]
+            or ends[row] != wanted[2][i]
+            or (len(numbers) and numbers[row] != wanted[1][i])
         ):
             row += 1
         at[i] = row

@@ -24,6 +24,7 @@ from oop_engine.core.registry import Registry
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.aggregates.wide import SumOverflowError
+from oop_engine.operators.kernels.monoids import STEP_TO
 from oop_engine.operators.kernels.panes import Geometry, row_of, step_levels
 from oop_engine.operators.kernels.slices import ALONE
 from oop_engine.operators.slicing.window_states import narrow
@@ -247,7 +248,7 @@ class Accumulator(ABC):
 
 def result_of(steps: Integers, at: int) -> int:
     """Return the result for which the step ``at`` of ``steps`` int64 (3, n) is taken, at which a sum did not fit."""
-    following = steps[0, at:]
+    following = steps[STEP_TO, at:]
     return int(~following[following < 0][0])
 
 

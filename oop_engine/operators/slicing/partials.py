@@ -17,14 +17,28 @@ from oop_engine.core.errors import SnapshotError
 from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
-from oop_engine.operators.kernels.partials import NO_WINDOW, Table, collect, fill, locate, rekey, remove
+from oop_engine.operators.kernels.partials import (
+    ALIVE,
+    LOWEST,
+    NO_WINDOW,
+    ROW,
+    SLOT,
+    USED,
+    WINDOW,
+    Table,
+    collect,
+    fill,
+    locate,
+    rekey,
+    remove,
+)
 from oop_engine.operators.slicing.accumulators import SumOverflowError, accumulator, is_ragged
 from oop_engine.operators.slicing.compiled import fixed
 from oop_engine.operators.slicing.window_states import narrow
 from oop_engine.operators.values.columns import Integers, bytes_of, joined, rows_of
 from oop_engine.system.knobs import knob
 
-__all__ = ["NO_WINDOW", "Partials", "States"]
+__all__ = ["Partials", "States"]
 
 _APART = knob(__name__, "_APART", 16)  # groups for each one asked for
 _LEAST_ROWS = knob(__name__, "_LEAST_ROWS", 16)
@@ -123,16 +137,16 @@ class Partials:
         self._allot(1, np.empty(0, np.int64))  # where windows are kept by panes, that is all
 
     def __len__(self) -> int:
-        return int(self.counts[0])
+        return int(self.counts[USED])
 
     @property
     def lowest(self) -> int:
         """No group has an open window below this one."""
-        return int(self.counts[2])
+        return int(self.counts[LOWEST])
 
     def note(self, alive: int, lowest: int) -> None:
         """Take the truth about the groups after some of their windows were closed."""
-        self.counts[1:] = alive, lowest
+        self.counts[ALIVE:] = alive, lowest
 
     @property
     def list_bytes(self) -> int:
@@ -192,11 +206,11 @@ class Partials:
     @property
     def used(self) -> Integers:
         """The rows there are.  O(rows)."""
-        return np.flatnonzero(self._owner[:, 0] >= 0)
+        return np.flatnonzero(self._owner[:, SLOT] >= 0)
 
     def owner(self, rows: Integers) -> tuple[Integers, Integers]:
         """Return the group slot and the window of some rows."""
-        return self._owner[rows, 0], self._owner[rows, 1]
+        return self._owner[rows, SLOT], self._owner[rows, WINDOW]
 
     def find(self, slots: Integers, low: Integers, stop: Integers, groups: int) -> Integers:
         """Return where windows are in the table, ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]``.
@@ -209,7 +223,7 @@ class Partials:
             widths = np.minimum((stop - low).view(np.uint64), len(self))  # exact, however far apart
             rows = np.empty(min(len(self), int(widths.sum())), np.int64)
             return rows[: collect(self._table.cells, slots, low, stop, rows)]
-        of, wid = self._owner[:, 0], self._owner[:, 1]
+        of, wid = self._owner[:, SLOT], self._owner[:, WINDOW]
         if _APART * slots.size < groups:  # an array of all would take longer
             order = np.argsort(slots)
             at = order[np.searchsorted(slots, of, sorter=order).clip(max=slots.size - 1)]
@@ -234,8 +248,8 @@ class Partials:
             self._resize(2 * len(self))
 
     def rename(self, slots: Integers) -> None:
-        used = self._owner[:, 0] >= 0
-        self._owner[used, 0] = slots[self._owner[used, 0]]
+        used = self._owner[:, SLOT] >= 0
+        self._owner[used, SLOT] = slots[self._owner[used, SLOT]]
         self._allot(len(self._owner), np.flatnonzero(used))
 
     def clear(self) -> None:
@@ -255,8 +269,8 @@ class Partials:
         self.states.columns = self.states.loaded(saved.part("states"), slots.size)
         used = np.arange(slots.size)
         self._allot(1, used) if not used.size else self._resize(2 * used.size, used)
-        self.counts[1:] = saved.integers("counts", (3,))[1:]
-        if (kept := np.count_nonzero(self._table.cells[:, 2] >= 0)) != slots.size:
+        self.counts[ALIVE:] = saved.integers("counts", (3,))[ALIVE:]
+        if (kept := np.count_nonzero(self._table.cells[:, ROW] >= 0)) != slots.size:
             msg = f"'owner' must be {slots.size} different windows; got {kept}"
             raise SnapshotError(msg)
 
@@ -272,7 +286,7 @@ class Partials:
         owner = np.full((size, 2), -1)
         owner[: used.size] = self._owner[used]
         self._owner = owner
-        self.counts[0] = used.size
+        self.counts[USED] = used.size
         cells = np.full((4 * size, 3), -1)  # a quarter full at most: half as fast where it is half full
         fill(cells, owner)
         free = np.arange(size)[::-1].copy()

@@ -16,7 +16,7 @@ from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.core.snapshot import Later
 from oop_engine.operators.aggregates import Arrays
-from oop_engine.operators.kernels.partials import NO_WINDOW, places_among
+from oop_engine.operators.kernels.partials import HIGH, LOW, NO_WINDOW, places_among
 from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.values.columns import Integers, joined, rows_of
 from oop_engine.system.knobs import knob
@@ -157,7 +157,7 @@ def saved_spans(spans: Integers) -> Later:
 
 
 def _narrow_spans(spans: Integers) -> list[Any]:
-    alive = np.flatnonzero(spans[:, 0] != NO_WINDOW)
+    alive = np.flatnonzero(spans[:, LOW] != NO_WINDOW)
     low, high = spans[alive].T
     lowest = int(low.min()) if low.size else 0
     return [lowest, narrow(alive), narrow(low - lowest), narrow(high - lowest)]
@@ -171,7 +171,7 @@ def loaded_spans(saved: Saved, groups: int, room: int) -> Integers:
     # below low: a group that waits for its next
     high = saved.narrow(3, rows.shape, least=-_FAR, below=_FAR)
     spans, where = with_room(max(room, groups)), as_slice(rows)
-    spans[where, 0], spans[where, 1] = low, high
+    spans[where, LOW], spans[where, HIGH] = low, high
     spans[where] += lowest
     return spans
 

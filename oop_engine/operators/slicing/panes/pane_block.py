@@ -19,9 +19,9 @@ from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.operators.kernels import panes as kernels
+from oop_engine.operators.kernels.partials import ALIVE, LOW, NO_WINDOW
 from oop_engine.operators.slicing.panes import pane_windows
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
-from oop_engine.operators.slicing.partials import NO_WINDOW
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow, with_room
 from oop_engine.operators.values.columns import Integers, by_slot
 from oop_engine.system.knobs import knob
@@ -65,7 +65,7 @@ class PaneBlock:
     def alive(self, slots: Integers) -> NDArray[np.bool_]:
         """Tell which groups have open panes."""
         column = self._known(slots)
-        return (column >= 0) & (self._spans[column, 0] != NO_WINDOW) if self._of.size else column >= 0
+        return (column >= 0) & (self._spans[column, LOW] != NO_WINDOW) if self._of.size else column >= 0
 
     def take(self, slots: Integers, low: Integers, stop: Integers) -> WindowStates:
         """As ``pane_windows.take``.  O(panes passed + columns)."""
@@ -126,12 +126,12 @@ class PaneBlock:
         low, high = self._spans[columns].T
         lowest = np.where((low == NO_WINDOW) | (high < stop), NO_WINDOW, np.maximum(low, stop))
         kernels.reopen(self._spans, columns, lowest, self._counts)
-        if self._of.size > 2 * self._counts[1] + _SLACK:
+        if self._of.size > 2 * self._counts[ALIVE] + _SLACK:
             self._give_up()
 
     def _give_up(self) -> None:
         """Give up the columns without an open pane."""
-        kept = np.flatnonzero(self._spans[: self._of.size, 0] != NO_WINDOW)
+        kept = np.flatnonzero(self._spans[: self._of.size, LOW] != NO_WINDOW)
         columns = by_slot(kept, np.arange(kept.size), max(self._of.size, len(self._spans)), -1)
         self.panes.rename(columns, kept.size)
         self._of, self._spans = self._of[kept], self._spans[kept]

@@ -35,7 +35,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.snapshot import Later
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels.pane_rows import empty, free
-from oop_engine.operators.kernels.panes import Geometry, forget, used
+from oop_engine.operators.kernels.panes import BACK, TURN, Geometry, forget, used
 from oop_engine.operators.kernels.places import PAGE_PANES, place, place_sums, sum_times
 from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError, filled
 from oop_engine.operators.slicing.accumulators import accumulator, is_compiled
@@ -368,14 +368,14 @@ class PaneRing:
         held[panes - self.low, slots] = True
         panes, slots = held.nonzero()
         turns = self.turns if self.stacked else _asleep(self.groups)
-        backs = np.flatnonzero(turns[3])
+        backs = np.flatnonzero(turns[BACK])
         cells = np.concatenate([self.cells(panes + self.low, slots), self.room * self.groups + backs])
         return {
             "low": self.low,
             "shape": np.array(held.shape),
             "held": np.packbits(held),
-            "turns": narrow(np.maximum(turns[:3], self.low) - self.low),
-            "backs": np.packbits(turns[3].astype(np.bool_)),
+            "turns": narrow(np.maximum(turns[:BACK], self.low) - self.low),
+            "backs": np.packbits(turns[BACK].astype(np.bool_)),
             "tuples": narrow(self.tuples[cells]),
             "states": [[narrow(column[cells]) for column in state or ()] for state in self.columns],
         }
@@ -383,12 +383,12 @@ class PaneRing:
     def load(self, saved: Saved) -> None:
         panes, groups = saved.integers("shape", (2,), least=0, below=_FAR).tolist()
         held = np.flatnonzero(saved.bits("held", panes * groups))
-        turns = saved.narrow("turns", (3, groups), least=0)  # of who is asleep: anything
+        turns = saved.narrow("turns", (BACK, groups), least=0)  # of who is asleep: anything
         backs = saved.bits("backs", groups)
         tuples = saved.narrow("tuples", (held.size + int(np.count_nonzero(backs)),), least=0, below=_MOST)
         states = saved.parts("states", len(self.accumulators))
         self._most = int(tuples.sum(dtype=np.int64))
-        awake = np.flatnonzero(turns[0]) if panes else _NONE  # groups whose front is above 0
+        awake = np.flatnonzero(turns[TURN]) if panes else _NONE  # groups whose front is above 0
         self.turned, self.stacked = bool(awake.size), bool(awake.size or backs.any())
         self._kind = np.int32 if self._most <= _NARROW else np.int64
         self._narrow = [self._alone and not self.stacked and of.by_times for of in self.accumulators]
@@ -401,8 +401,8 @@ class PaneRing:
         self._allot(self._rows_for(panes, groups), groups)
         if self.stacked:
             some = as_slice(awake)
-            self.turns[:3, some] = np.minimum(turns[:, some].astype(np.int64), panes) + self.low
-            self.turns[3] = backs
+            self.turns[:BACK, some] = np.minimum(turns[:, some].astype(np.int64), panes) + self.low
+            self.turns[BACK] = backs
         self.used = held.size
         self._put(held, np.flatnonzero(backs), tuples, states)
 
@@ -583,7 +583,7 @@ class PaneRing:
 def _asleep(groups: int) -> Integers:
     """Return where the stacks of groups are that have none."""
     turns = np.full((_TURNS, groups), NEVER)
-    turns[3] = 0
+    turns[BACK] = 0
     return turns
 
 

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from oop_engine.operators.aggregates import Arrays
 from oop_engine.operators.kernels import pane_rows as kernels
 from oop_engine.operators.kernels import panes
+from oop_engine.operators.kernels.monoids import STEP_A
 from oop_engine.operators.kernels.slices import ALONE, UNITS
 from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError, result_of
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
@@ -156,7 +157,7 @@ def _exact(ring: PaneRing) -> bool:
 
 def _in_fronts(ring: PaneRing) -> bool:
     """Tell whether some panes may be in fronts, which hold more than their own tuples."""
-    return ring.turned and bool(_MOST(ring.turns[0]) > ring.low)
+    return ring.turned and bool(_MOST(ring.turns[panes.TURN]) > ring.low)
 
 
 def _in_parts(ring: PaneRing, sweep: PaneSweep, number: int) -> Iterator[WindowStates]:
@@ -312,7 +313,7 @@ class PaneSweep:
         self._lowest, self._behind = lowest, behind
         self._sides, self._needed = np.empty((2, 0), np.int32), _NONE
         if some is not None:
-            self._groups = int(_MOST(some[0])) + 1
+            self._groups = int(_MOST(some[panes.RANGE_SLOT])) + 1
             self._sides = np.empty((2, self._groups), np.int32)  # counted from the lowest one on
             self._needed = np.empty(self._groups, np.int64)
             kernels.sides(self._geometry, *some, lowest, *self._sides, self._needed)
@@ -432,7 +433,7 @@ class PaneSweep:
         of = WindowShape(np.array([[step], [length], [0], [0]]), UNITS, length)
         spans = np.array([[low, high, part.first * step, (part.first + part.ends.size) * step]])
         made = Stacks.planned(of, spans, np.array([-low]), -1, of.measured(spans))
-        rows = made.steps[1:]  # those of panes, counted from ``low`` on, are below 0
+        rows = made.steps[STEP_A:]  # those of panes, counted from ``low`` on, are below 0
         panes = (rows < 0) & (rows != ALONE)
         rows[panes] = ~((first + ~rows[panes]) % (last + 1))
         return made

@@ -15,8 +15,8 @@ import numpy as np
 from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.groups.timers import Timers
 from oop_engine.core.punctuation import FOREVER
+from oop_engine.operators.kernels.partials import HIGH, LOW, NO_WINDOW
 from oop_engine.operators.slicing.panes.shared_slices import Slicing
-from oop_engine.operators.slicing.partials import NO_WINDOW
 from oop_engine.operators.values.columns import Integers
 from oop_engine.system.knobs import knob
 
@@ -65,14 +65,14 @@ class SleepingGroups:
         """
         if self._awake is None or self._tuples + self._awake.size > len(spans):
             self._awake = None
-            closing = spans[:, 0] < cut
+            closing = spans[:, LOW] < cut
             if done is not None:
                 closing &= done < cut
             return np.flatnonzero(closing)
         due = self._timers.due_at(FOREVER if cut == FOREVER else int(self._slicing.units(cut)))
         slots = occurring(np.concatenate([self._awake, *self._woken, due]), len(spans))
         self._awake, self._woken = slots, []
-        some = spans[slots, 0] < cut
+        some = spans[slots, LOW] < cut
         if done is not None:
             some &= done[slots] < cut
         found: Integers = slots[some]
@@ -88,14 +88,14 @@ class SleepingGroups:
         if slots is None:
             self.forget()
             slots = np.arange(len(spans))
-        slots = slots[spans[slots, 0] != NO_WINDOW]
-        asleep = spans[slots, 1] < cut
+        slots = slots[spans[slots, LOW] != NO_WINDOW]
+        asleep = spans[slots, HIGH] < cut
         self._awake, self._woken, self._tuples = slots[~asleep], [], 0
         self._sleep(slots[asleep], spans, int(self._slicing.units(cut)))
 
     def _sleep(self, slots: Integers, spans: Integers, at: int) -> None:
         """Set timers for when the next window of some groups ends behind a unit.  O(groups x definitions)."""
-        last = self._slicing.units(spans[slots, 1])
+        last = self._slicing.units(spans[slots, HIGH])
         least = np.full(slots.size, FOREVER)
         for step, length, offset, _ in self._slicing.shape.T.tolist():
             end = offset + ((at - offset) // step + 1) * step

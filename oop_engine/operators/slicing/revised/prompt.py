@@ -14,6 +14,7 @@ import pyarrow as pa
 from oop_engine.core.operator import Emission
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER
+from oop_engine.operators.kernels.partials import USED
 from oop_engine.operators.slicing.panes.kept_rows import KeptRows
 from oop_engine.operators.slicing.revised.finals import Finals
 from oop_engine.operators.slicing.revised.reading import Touched
@@ -41,7 +42,7 @@ class Prompt(Finals):
             yield from self._corrected(before, self._output.ordered(self._read(self._lean, windows)))
         else:
             self._fold(page, page.times, slots)
-            if store.partials.counts[0]:  # some tuples have gone to a table
+            if store.partials.counts[USED]:  # some tuples have gone to a table
                 [after] = self._read(self._lean, Touched(*self._behind(page, slots)))
                 yield from self._corrected(kept.before(after), after)
             else:
@@ -52,7 +53,7 @@ class Prompt(Finals):
     def _kept_rows(self, tuples: int) -> KeptRows | None:
         """Return the panes of windows on time, where that pays for so many tuples."""
         [store, *more], bound = self._lean, self._input.expected
-        if more or self._input.groups or store.panes is None or store.partials.counts[0]:
+        if more or self._input.groups or store.panes is None or store.partials.counts[USED]:
             return None
         cut = int(store.extents.closed_by(bound))
         return KeptRows.of(store.panes, store.partials.lowest, cut, _CELLS * tuples, store.number)

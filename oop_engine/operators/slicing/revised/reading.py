@@ -17,7 +17,7 @@ from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.snapshot import pack, unpack
-from oop_engine.operators.kernels.partials import once
+from oop_engine.operators.kernels.partials import LOW, USED, once
 from oop_engine.operators.slicing.panes import pane_windows
 from oop_engine.operators.slicing.revised.extents import within
 from oop_engine.operators.slicing.store import Store, bounds_of
@@ -55,9 +55,9 @@ def named(store: WindowStore, of: Integers, wids: Integers) -> WindowStates:
     ):  # of a window that has left some panes may be there
         known = of < len(store.spans)
         of, wids = of[known], wids[known]
-        there = wids >= store.spans[of, 0]
+        there = wids >= store.spans[of, LOW]
         of, wids = of[there], wids[there]
-    rows = store.partials.find(of, wids, wids + 1, 0) if store.partials.counts[0] else of[:0]
+    rows = store.partials.find(of, wids, wids + 1, 0) if store.partials.counts[USED] else of[:0]
     each = None if store.panes is None else pane_windows.read_each(store.panes, of, wids, store.number)
     return store.with_table(each, rows)
 

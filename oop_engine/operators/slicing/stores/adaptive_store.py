@@ -31,11 +31,12 @@ from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Part
+from oop_engine.operators.kernels.partials import HIGH, LOW, NO_WINDOW
 from oop_engine.operators.slicing.accumulators import is_compiled
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.panes.pane_block import PaneBlock
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
-from oop_engine.operators.slicing.partials import NO_WINDOW, Partials
+from oop_engine.operators.slicing.partials import Partials
 from oop_engine.operators.slicing.store import Reach, Store
 from oop_engine.operators.slicing.stores.sparse_groups import EagerBytes, Volumes
 from oop_engine.operators.slicing.stores.tail import Tail, Tuples
@@ -124,10 +125,10 @@ class AdaptiveStore(WindowStore):
         """Keep up to date which windows are open."""
         _, slots, first, last = tuples
         self.volumes.duration.note(tuples.page.times, last)
-        asleep = slots[self.spans[slots, 0] == NO_WINDOW]
+        asleep = slots[self.spans[slots, LOW] == NO_WINDOW]
         fresh = occurring(asleep, len(self.spans)).size
-        np.minimum.at(self.spans[:, 0], slots, first)
-        np.maximum.at(self.spans[:, 1], slots, last)
+        np.minimum.at(self.spans[:, LOW], slots, first)
+        np.maximum.at(self.spans[:, HIGH], slots, last)
         lowest = min(self.partials.lowest, int(first.min()))
         self.partials.note(self.alive + fresh, lowest)
 
@@ -141,7 +142,7 @@ class AdaptiveStore(WindowStore):
     def _aggregate(self, tuples: Tuples) -> None:
         page, slots, first, last = tuples
         if self.block is None:
-            first = np.maximum(first, self.spans[slots, 0])  # of held tuples some windows have closed
+            first = np.maximum(first, self.spans[slots, LOW])  # of held tuples some windows have closed
             self.add_to_table(page, page.times, slots, first, last)
             return
         left = self.block.add(page, page.times, slots)
@@ -200,12 +201,12 @@ class AdaptiveStore(WindowStore):
             return
         if self.few(slots):
             tuples, at = self._tail.of(slots)
-            over = tuples.last < self.spans[tuples.slots, 0]
+            over = tuples.last < self.spans[tuples.slots, LOW]
             self._tail.drop(at[over])
             self.volumes.expire(tuples.slots[over])
             return
         tuples = self._tail.tuples()
-        gone = self._tail.keep(tuples, tuples.last >= self.spans[tuples.slots, 0])
+        gone = self._tail.keep(tuples, tuples.last >= self.spans[tuples.slots, LOW])
         self.volumes.expire(gone.slots)
 
     def rename(self, kept: Integers, slots: Integers) -> None:

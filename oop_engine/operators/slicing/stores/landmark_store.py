@@ -19,10 +19,11 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Part
+from oop_engine.operators.kernels.partials import LOW, NO_WINDOW
 from oop_engine.operators.kernels.sliding import bisect
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.output import Stamp
-from oop_engine.operators.slicing.partials import NO_WINDOW, States
+from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
@@ -56,7 +57,7 @@ class LandmarkStore(WindowStore):
         super().add_late(page, times, slots, bounds)
 
     def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
-        of = np.flatnonzero(self.spans[:, 0] != NO_WINDOW) if slots is None else slots
+        of = np.flatnonzero(self.spans[:, LOW] != NO_WINDOW) if slots is None else slots
         found = self._close_landmark(of, np.broadcast_to(self.extents.closed_by(bounds), of.shape))
         if slots is None and bounds == FOREVER:
             self.partials.clear()
@@ -64,7 +65,7 @@ class LandmarkStore(WindowStore):
         return found
 
     def _close_landmark(self, slots: Integers, cuts: Integers) -> list[WindowStates]:
-        low = self.spans[slots, 0]
+        low = self.spans[slots, LOW]
         some = np.flatnonzero((low < cuts) & (low != NO_WINDOW))
         some = some[np.argsort(slots[some])]
         slots, low, stop = slots[some], low[some], self._stop(cuts[some], slots[some])
@@ -132,7 +133,7 @@ class LandmarkStore(WindowStore):
     def save(self) -> dict[str, Any]:
         saved = super().save()
         slots, wids = saved["partials"]["owner"]
-        before = self.spans[slots, 0] - 1  # a small number takes few bytes
+        before = self.spans[slots, LOW] - 1  # a small number takes few bytes
         saved["partials"]["owner"] = [slots, narrow(np.where(wids == _BEFORE, before, wids))]
         return {**saved, "latest": self._latest}
 
@@ -141,7 +142,7 @@ class LandmarkStore(WindowStore):
         super().load(saved, groups)
         rows = self.partials.used
         of, wid = self.partials.owner(rows)
-        before = np.flatnonzero(wid < self.spans[of, 0])
+        before = np.flatnonzero(wid < self.spans[of, LOW])
         if occurring(of[before], len(self.spans)).size != before.size:
             msg = "a group must have one state at most before its lowest open window; got more"
             raise SnapshotError(msg)

@@ -21,12 +21,12 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.kernels.partials import HIGH, LOW, NO_WINDOW
 from oop_engine.operators.kernels.places import pane_rows
 from oop_engine.operators.keys.row_codes import row_codes
 from oop_engine.operators.slicing.compiled import fixed
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.panes.pane_runs import PaneRuns
-from oop_engine.operators.slicing.partials import NO_WINDOW
 from oop_engine.operators.slicing.store import Reach, Store
 from oop_engine.operators.slicing.stores.runs import Runs
 from oop_engine.operators.slicing.stores.window_store import WindowStore
@@ -79,9 +79,9 @@ class PaneStore(WindowStore):
 
     def _open(self, panes: Runs) -> None:
         """Keep up to date which windows are open."""
-        asleep = panes.slots[self.spans[panes.slots, 0] == NO_WINDOW]
-        np.minimum.at(self.spans[:, 0], panes.slots, panes.first)
-        np.maximum.at(self.spans[:, 1], panes.slots, panes.last)
+        asleep = panes.slots[self.spans[panes.slots, LOW] == NO_WINDOW]
+        np.minimum.at(self.spans[:, LOW], panes.slots, panes.first)
+        np.maximum.at(self.spans[:, HIGH], panes.slots, panes.last)
         woken = occurring(asleep, len(self.spans)).size
         lowest = int(panes.first.min(initial=self.partials.lowest))
         self.partials.note(self.alive + woken, lowest)
@@ -101,7 +101,9 @@ class PaneStore(WindowStore):
             return super().reach(slots, bounds)
         levels = self._rows.levels()
         last = np.concatenate([runs.last for runs in levels])
-        opened = [np.maximum(runs.first, np.minimum(self.spans[runs.slots, 0], runs.last)) for runs in levels]
+        opened = [
+            np.maximum(runs.first, np.minimum(self.spans[runs.slots, LOW], runs.last)) for runs in levels
+        ]
         low = np.concatenate(opened)  # the first windows that have not left
         order = np.argsort(low)
         first, behind = low[order], np.maximum.accumulate(last[order]) + 1
@@ -169,10 +171,10 @@ class PaneStore(WindowStore):
         super().reopen(slots, low)
         if self.few(slots):
             runs, rows = self._rows.of(slots)
-            over = runs.last < self.spans[runs.slots, 0]
+            over = runs.last < self.spans[runs.slots, LOW]
             self._rows.drop(runs.take(over), rows[over])
             return
-        kept = [runs.last >= self.spans[runs.slots, 0] for runs in self._rows.levels()]
+        kept = [runs.last >= self.spans[runs.slots, LOW] for runs in self._rows.levels()]
         pairs = zip(self._rows.levels(), kept, strict=True)
         self._rows.put(*(runs if alive.all() else runs.take(alive) for runs, alive in pairs))
 

@@ -20,12 +20,13 @@ from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Part
 from oop_engine.operators.kernels import panes as kernels
+from oop_engine.operators.kernels.partials import ALIVE, HIGH, LOW, LOWEST, NO_WINDOW, USED
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.checks import AT_ONCE, check_gap
 from oop_engine.operators.slicing.output import Stamp, Stamps
 from oop_engine.operators.slicing.panes import pane_windows
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
-from oop_engine.operators.slicing.partials import NO_WINDOW, Partials, States
+from oop_engine.operators.slicing.partials import Partials, States
 from oop_engine.operators.slicing.store import Reach, Store
 from oop_engine.operators.slicing.window_states import (
     WindowOverflowError,
@@ -78,7 +79,7 @@ class WindowStore:
 
     @property
     def alive(self) -> int:
-        return int(self.partials.counts[1])
+        return int(self.partials.counts[ALIVE])
 
     def state(self) -> State:
         partials, alive, _ = self.partials.counts.tolist()
@@ -139,7 +140,7 @@ class WindowStore:
         self.panes.clear()
 
     def due(self, bound: int) -> bool:
-        lowest = int(self.partials.counts[2])
+        lowest = int(self.partials.counts[LOWEST])
         return lowest != NO_WINDOW and bound >= self.extents.origin + (lowest + 1) * self.extents.slide
 
     def close(self, slots: Integers | None, bounds: Integers | int) -> Iterable[WindowStates]:
@@ -171,7 +172,7 @@ class WindowStore:
         ``close`` by these bounds, or later ones, follows: it finds nothing there, and notes the windows that are open.
         """
         cuts, ring = self.extents.closed_by(bounds), self.panes
-        if slots is None and ring is not None and not self.partials.counts[0]:
+        if slots is None and ring is not None and not self.partials.counts[USED]:
             ring.forget_all(int(cuts))
             if ring.length > 1:  # panes are of windows that are still open, too
                 kernels.reopen_all(self.spans, int(cuts), self.partials.counts)
@@ -179,7 +180,7 @@ class WindowStore:
         some, low, stop, after = self._closing(*self._each(slots, cuts), ahead=slots is not None)
         if ring is not None:
             ring.forget_windows(some, low, stop)
-        if self.partials.counts[0]:
+        if self.partials.counts[USED]:
             self.partials.remove(self.partials.find(some, low, stop, len(self.spans)))
         self.reopen(some, after)
 
@@ -199,7 +200,9 @@ class WindowStore:
         sides = (np.ascontiguousarray(np.broadcast_to(one, slots.shape)) for one in (low, stop))
         room = np.empty((3, slots.size), np.int64)
         some, first, last = room[:, : kernels.between(self.spans, slots, *sides, room)]
-        rows = self.partials.find(some, first, last, len(self.spans)) if self.partials.counts[0] else some[:0]
+        rows = (
+            self.partials.find(some, first, last, len(self.spans)) if self.partials.counts[USED] else some[:0]
+        )
         if self.panes is None:
             return self.with_table(None, rows)
         return self.with_table(
@@ -212,7 +215,7 @@ class WindowStore:
         So it is if all are there, with a tuple each, and no group has closed one of them before.
         """
         ring = self.panes
-        if ring is None or self.every or self.partials.counts[0] or lowest < self._ahead:
+        if ring is None or self.every or self.partials.counts[USED] or lowest < self._ahead:
             return None
         return ring if ring.used > _FEW or (ring.summed and ring.length == 1) else None
 
@@ -254,7 +257,7 @@ class WindowStore:
         in_panes = None
         if self.panes is not None:
             in_panes = pane_windows.take(self.panes, slots, low, stop, self.number)
-            if not self.partials.counts[0]:
+            if not self.partials.counts[USED]:
                 return in_panes
         rows = self.partials.find(slots, low, stop, len(self.spans))
         found = self.with_table(in_panes, rows)
@@ -325,7 +328,7 @@ class WindowStore:
 
     def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
         if self.every:
-            low = self.spans[slots, 0]
+            low = self.spans[slots, LOW]
             some = np.flatnonzero(low != NO_WINDOW)
             bounds = bounds.copy()
             np.minimum.at(bounds, of[some], self.extents.origin + low[some] * self.extents.slide)
@@ -338,7 +341,7 @@ class WindowStore:
             cut = self.extents.closed_by(bound)
             low, behind = self._between(cut)
             return max(min(float(int(cut)), behind) - low, 0.0) * self.alive
-        windows = int(self.partials.counts[0])  # all of a table is in memory already
+        windows = int(self.partials.counts[USED])  # all of a table is in memory already
         if self.panes is not None and self.panes.used:
             windows += self.most_of(self.panes, bound)
         return float(windows)
@@ -351,7 +354,7 @@ class WindowStore:
 
     def most_of(self, ring: PaneRing, bound: int) -> int:
         """Return how many windows of a ring can leave at most by ``bound``."""
-        low = max(ring.low // ring.step, int(self.partials.counts[2]))
+        low = max(ring.low // ring.step, int(self.partials.counts[LOWEST]))
         behind, groups = (ring.high + ring.length) // ring.step, min(ring.groups, ring.used)
         if (behind - low) * groups > AT_ONCE:  # else all of them may
             behind = min(int(self.extents.closed_by(bound)), behind)
@@ -379,10 +382,10 @@ class WindowStore:
 
     def _between(self, cuts: Integers) -> tuple[int, int]:
         """Return the lowest open window, and the first one behind all that may leave.  O(groups)."""
-        return self.partials.lowest, int(self.spans[:, 1].max(initial=NEVER + 1)) + 1
+        return self.partials.lowest, int(self.spans[:, HIGH].max(initial=NEVER + 1)) + 1
 
     def living(self, groups: int) -> NDArray[np.bool_]:
-        return np.asarray(self.spans[:groups, 0] != NO_WINDOW)
+        return np.asarray(self.spans[:groups, LOW] != NO_WINDOW)
 
     def rename(self, kept: Integers, slots: Integers) -> None:
         self.spans = self.spans[kept]
@@ -421,7 +424,7 @@ class WindowStore:
         if self.panes is not None:
             self.panes.clear() if saved["panes"] is None else self.panes.load(saved.part("panes"))
         self.spans = loaded_spans(saved.part("spans"), groups, 0 if self.panes is None else self.panes.groups)
-        low = self.spans[:, 0]
+        low = self.spans[:, LOW]
         self._ahead = int(low[low != NO_WINDOW].max(initial=NEVER))
         return self
 
