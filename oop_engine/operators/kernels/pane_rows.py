@@ -1,10 +1,25 @@
 """Windows of many groups, whose states in a pane lie next to each other in memory: a row.
 
-A cell that nothing is in holds the state of no values, so rows are combined without looking.  Common
-arguments: ``geometry`` as in ``kernels.panes``; ``lowest``: the first of the windows that are put together; of
+Common arguments: ``geometry`` as in ``kernels.panes``; ``lowest``: the first of the windows that are put together; of
 window ``lowest + w`` results go to ``ends[w - 1]`` to ``ends[w]`` (exclusive), those of ``slots`` int64
-(results,), ascending.  Columns are (room, groups).  Called by ``slicing.panes.pane_windows``.
+(results,), ascending.  Columns are (room, groups).  Called by ``slicing.panes.pane_windows`` and ``kept_rows``.
 """
+
+# Layout       tuples[pane's row, group]  how many there are in each cell; `row_of` finds the row
+#              count[group], reach[2]     tuples of each group in the panes reach[0] to reach[1] (exclusive)
+#              sides[2, groups] int32     the windows that a group closes, from ... to (exclusive), `lowest` being 0
+#              cells, was, now            CELL_SLOT, CELL_WINDOW, CELL_AT (the cell), CELL_TUPLES, CELL_AMONG (its place
+#                                         in `now`), as many of these rows as the argument has
+# Invariant    A cell without tuples that a window still needs holds the state of no values, so whole rows are combined
+#              without a look at their cells.
+#              count is the sum of the rows of tuples from reach[0] to reach[1]: a window adds the panes that come in
+#              and subtracts those that go out.
+# Not obvious  Results are listed without a branch: which groups have something cannot be foreseen.  So a list needs
+#              room for one more than it gets, for the last write that does not count.
+#              `free` multiplies by its mask: a choice would become masked writes, which are slow.
+#              Unsigned indices: Numba tests a signed one for below 0 and adds the length; these are never below.
+#              Windows of one pane forget its tuples as they are read: another pass would fetch the row again.
+# Tried        Three comparisons a cell, and a pass of its own to forget: W3 took 7.4 ns a tuple for it, and takes 2.3.
 
 from __future__ import annotations
 
@@ -14,7 +29,12 @@ from oop_engine.operators.kernels.panes import row_of
 from oop_engine.system.kernel import njit
 from oop_engine.system.knobs import kernel_knob
 
-__all__ = ["all_held", "cells_between", "cells_of", "changed", "empty", "free", "held", "sides", "spread"]
+__all__ = [
+    "CELL_AMONG", "CELL_AT", "CELL_SLOT", "CELL_TUPLES", "CELL_WINDOW", "all_held", "cells_between", "cells_of",
+    "changed", "empty", "free", "held", "sides", "spread",
+]  # fmt: skip
+
+CELL_SLOT, CELL_WINDOW, CELL_AT, CELL_TUPLES, CELL_AMONG = range(5)
 
 _BLOCK = kernel_knob(__name__, "_BLOCK", 32)  # cells
 
@@ -46,21 +66,23 @@ def held(geometry, tuples, sides, place, counted, slots, numbers, ends, forget):
     how many were found, and in how many windows.  O((windows + panes) x groups).
     """
     (lowest, done), (count, reach), found, many = place, counted, np.uintp(0), 0
-    groups = np.uintp(len(count))  # unsigned: no index is below 0
-    some, all_of_them = np.empty(len(count), count.dtype), sides.shape[1] == 0
+    groups = np.uintp(len(count))
+    closed, all_of_them = np.empty(len(count), count.dtype), sides.shape[1] == 0
     while many < len(ends) and found + groups < np.uintp(len(slots)):
         wid, window = lowest + done + many, np.int32(done + many)
         if _slid(geometry, tuples, wid, count, reach):
+            # Mask the groups that do not close this window.
             if all_of_them:
-                some[:] = count
+                closed[:] = count
             else:
                 for i in range(groups):
-                    some[i] = count[i] if sides[0, i] <= window and window < sides[1, i] else 0
+                    closed[i] = count[i] if sides[0, i] <= window and window < sides[1, i] else 0
+            # A window of one pane has all its tuples: where it closes, nothing is left.
             if forget and geometry.length == 1:
                 row = tuples[row_of(geometry, reach[0])]
                 for i in range(groups):
-                    row[i] -= some[i]
-            found = _listed(some, found, slots, numbers)
+                    row[i] -= closed[i]
+            found = _listed(closed, found, slots, numbers)
         ends[many] = found
         many += 1
     return np.int64(found), many
@@ -73,12 +95,13 @@ def _slid(geometry, tuples, wid, count, reach):
     start, stop = max((wid + 1) * step - length, low), min((wid + 1) * step, high + 1)
     if start >= stop:
         return False
-    groups = np.uintp(len(count))  # unsigned: no index is below 0
+    groups = np.uintp(len(count))
     if length == 1:
         row = tuples[row_of(geometry, start)]
         for i in range(groups):
             count[i] = row[i]
     else:
+        # Panes before the start go out, those behind the last window come in; where the two do not touch, all go out.
         for pane in range(reach[0], min(start, reach[1])):
             row = tuples[row_of(geometry, pane)]
             for i in range(groups):
@@ -92,16 +115,16 @@ def _slid(geometry, tuples, wid, count, reach):
 
 
 @njit(cache=True, nogil=True)
-def _listed(some, found, slots, numbers):
+def _listed(counts, found, slots, numbers):
     """Write the groups that have something, and how much, from ``found`` on; return how many there are then."""
     if len(numbers):
-        for i in range(np.uintp(len(some))):
-            slots[found], numbers[found] = i, some[i]  # no branch: it cannot be foreseen
-            found += np.uintp(some[i] != 0)
+        for i in range(np.uintp(len(counts))):
+            slots[found], numbers[found] = i, counts[i]
+            found += np.uintp(counts[i] != 0)
     else:
-        for i in range(np.uintp(len(some))):
+        for i in range(np.uintp(len(counts))):
             slots[found] = i
-            found += np.uintp(some[i] != 0)
+            found += np.uintp(counts[i] != 0)
     return found
 
 
@@ -112,7 +135,7 @@ def all_held(geometry, tuples, place, slots, numbers, ends):
     O(windows x groups).
     """
     step, _, low, high, _, groups, _ = geometry
-    (lowest, done), found, many = place, np.uintp(0), 0  # unsigned: no index is below 0
+    (lowest, done), found, many = place, np.uintp(0), 0
     while many < len(ends) and found + np.uintp(groups) < np.uintp(len(slots)):
         pane = (lowest + done + many + 1) * step - 1
         if low <= pane <= high:
@@ -144,7 +167,7 @@ def free(geometry, tuples, needed, first_pane, panes):
     for pane in range(first_pane, first_pane + panes):
         row = tuples[row_of(geometry, pane)]
         for i in range(len(needed)):
-            kept = row[i] * (pane >= needed[i])  # not a choice: masked writing is slow
+            kept = row[i] * (pane >= needed[i])
             gone += int(row[i] != 0) - int(kept != 0)
             row[i] = kept
     return gone
@@ -155,19 +178,20 @@ def empty(geometry, tuples, first_pane, panes):
     """Forget all tuples in ``panes`` panes from ``first_pane`` on; return how many cells had some."""
     gone = np.int64(0)
     for pane in range(first_pane, first_pane + panes):
-        row, some = tuples[row_of(geometry, pane)], np.int32(0)
+        # Counted in 32 bits, twice as many to a vector; a row has fewer cells than that.
+        row, in_use = tuples[row_of(geometry, pane)], np.int32(0)
         for i in range(len(row)):
-            some += np.int32(row[i] != 0)
+            in_use += np.int32(row[i] != 0)
         row[:] = 0
-        gone += np.int64(some)
+        gone += np.int64(in_use)
     return gone
 
 
 @njit(cache=True, nogil=True)
-def cells_of(geometry, tuples, slots, wids, some):
+def cells_of(geometry, tuples, slots, wids, cells):
     """Write which windows ``wids[i]`` of ``slots[i]`` have tuples, and their cells; return how many.
 
-    Windows are of one pane; geometry and tuples as in ``kernels.panes``, slots, wids int64 (n,), some int64 (3, n).
+    Windows are of one pane; geometry and tuples as in ``kernels.panes``, slots, wids int64 (n,), cells int64 (3, n).
     """
     step, _, low, high, _, groups, _ = geometry
     many = 0
@@ -176,13 +200,17 @@ def cells_of(geometry, tuples, slots, wids, some):
         if low <= pane <= high and slots[i] < groups:
             cell = row_of(geometry, pane) * groups + slots[i]
             if tuples[cell]:
-                some[0, many], some[1, many], some[2, many] = slots[i], wids[i], cell
+                cells[CELL_SLOT, many], cells[CELL_WINDOW, many], cells[CELL_AT, many] = (
+                    slots[i],
+                    wids[i],
+                    cell,
+                )
                 many += 1
     return many
 
 
 @njit(cache=True, nogil=True)
-def cells_between(geometry, tuples, lowest, behind, some):
+def cells_between(geometry, tuples, lowest, behind, cells):
     """Do so for all windows from ``lowest`` to ``behind`` (exclusive), of which there are panes, in order.
 
     There is room for one more.  O(windows x groups).
@@ -192,10 +220,11 @@ def cells_between(geometry, tuples, lowest, behind, some):
         cell, begin = row_of(geometry, (wid + 1) * geometry.step - 1) * groups, many
         row = tuples[cell : cell + groups]
         for i in range(len(row)):
-            some[0, many] = i  # no branch: it cannot be foreseen
+            cells[CELL_SLOT, many] = i
             many += row[i] != 0
+        # The rest is written for those that were found.
         for at in range(begin, many):
-            some[1, at], some[2, at] = wid, cell + some[0, at]
+            cells[CELL_WINDOW, at], cells[CELL_AT, at] = wid, cell + cells[CELL_SLOT, at]
     return many
 
 
@@ -211,20 +240,30 @@ def changed(geometry, tuples, kept, first, lowest, behind, was, now):
     groups, wide, had, many = geometry.groups, kept.shape[1], 0, 0
     none = np.zeros(groups, kept.dtype)
     for wid in range(lowest, behind):
-        at, its, begin = wid - first, none, many
+        # Tuples that groups had before: a copy of the row where groups have come since; nothing where no row was kept.
+        at, before, begin = wid - first, none, many
         cell = row_of(geometry, (wid + 1) * geometry.step - 1) * groups
         if 0 <= at < len(kept) and wide == groups:
-            its = kept[at]
+            before = kept[at]
         elif 0 <= at < len(kept):
-            its = none.copy()
-            its[:wide] = kept[at]
-        many = _differing(tuples[cell : cell + groups], its, now[0], many)
+            before = none.copy()
+            before[:wide] = kept[at]
+        many = _differing(tuples[cell : cell + groups], before, now[CELL_SLOT], many)
         for i in range(begin, many):
-            group = now[0, i]
-            now[1, i], now[2, i], now[3, i] = wid, cell + group, tuples[cell + group]
-            if its[group]:
-                was[0, had], was[1, had], was[2, had], was[3, had] = group, wid, at * wide + group, its[group]
-                was[4, had] = i
+            group = now[CELL_SLOT, i]
+            now[CELL_WINDOW, i], now[CELL_AT, i], now[CELL_TUPLES, i] = (
+                wid,
+                cell + group,
+                tuples[cell + group],
+            )
+            if before[group]:
+                was[CELL_SLOT, had], was[CELL_WINDOW, had], was[CELL_AT, had], was[CELL_TUPLES, had] = (
+                    group,
+                    wid,
+                    at * wide + group,
+                    before[group],
+                )
+                was[CELL_AMONG, had] = i
                 had += 1
     return had, many
 
@@ -233,11 +272,12 @@ def changed(geometry, tuples, kept, first, lowest, behind, was, now):
 def _differing(one, other, places, many):
     """Write where two rows differ, from ``many`` on; return how many places there are then.  Most blocks are alike."""
     for start in range(0, len(one), _BLOCK):
-        some, its, bits = one[start : start + _BLOCK], other[start : start + _BLOCK], np.int64(0)
-        for i in range(len(some)):  # vector instructions
-            bits |= some[i] ^ its[i]
+        # Whether a block differs at all, in vector instructions; then where.
+        here, there, bits = one[start : start + _BLOCK], other[start : start + _BLOCK], np.int64(0)
+        for i in range(len(here)):
+            bits |= here[i] ^ there[i]
         if bits:
-            for i in range(len(some)):
-                places[many] = start + i  # no branch: it cannot be foreseen
-                many += some[i] != its[i]
+            for i in range(len(here)):
+                places[many] = start + i
+                many += here[i] != there[i]
     return many

@@ -1,43 +1,50 @@
 # Long: where tuples go, by groups and without them.
 """Places: where tuples go, in one pass over a page: the code (slot) of an integer key, the cell of a slot and pane.
 
-A key's place is its distance from the ``lowest`` one, where ``near``; else it is found by hashing and linear
-probing, and ``places`` are a power of two.  places int32: the code of the key there, or -1; keys int64 (room,):
-by code.  Called by ``oop_engine.operators.keys.key_table``.
-
-Cells are those of a ring of panes (``panes.py``).
-
-Without groups, tuples go to few panes side by side.  A cell that is written for one tuple has to be waited for by the
-next, so a block is taken together: where it has very few panes, by how much there is from the start of each on, in
-vector instructions and without a division; else in lanes that take turns.  Tuples are counted and a sum is added up in
-one number for both: value * 2**13 + 1.
+Called by ``oop_engine.operators.keys.key_table`` and ``oop_engine.operators.slicing.panes.pane_ring``.
 """
+
+# Layout       places[n] int32  the code of the key there, or -1: free.  A key's place is its distance from the
+#                               `lowest` one, where `near`; else its hash, or the next free place (n a power of two)
+#              keys[room]       the key of each code
+#              sizes[2]         CODES there are; NULL: the code of null, or -1
+#              tuples[cells]    how many there are in each cell of a ring of panes (panes.py); spans, turns: as there
+#              counts[3]        as of partials.py
+#              totals[lane, at] value << 13 | count of pane `at`, added up: a sum and a count in one number
+# Invariant    Between a hashed key and its home no place is free; at least half of the places are.
+#              Of a cell with tuples the windows are in spans: only tuples that make a new cell look at their group.
+#              No count or sum runs into the other: a stretch has 8 * BLOCK = 4096 tuples, less than 2**13, and with
+#              values below 2**37 (_NARROW) their sum takes at most 49 of the 50 bits beside it.
+# Not obvious  Unsigned indices: Numba tests a signed one for below 0 and adds the length; unsigned ones are used as
+#              they are.
+#              Unsigned distances: a key or time below the first becomes a huge number, so one comparison finds both.
+#              No branch where the data decides (which cell is new, which key is not at home): the processor cannot
+#              foresee it.  The row is written in any case, and the counter goes on by 0 or 1.
+#              Quotients are of floats, times 1 / slide: a division of integers is no vector instruction.  Below 2**53
+#              they are one off at most, which the rest tells; with half a unit added, below 2**50, they are exact.
+#              Blocks of BLOCK tuples: panes and cells of a block stay in the nearest cache from pass to pass.
+#              Without groups a cell that was written for a tuple has to be waited for by the next: so a block is added
+#              up pane by pane, where it has very few, or in lanes that take turns.
+# Tried        ns a tuple: a branch for a new cell 7.7, none 5.5; a branch for each probe of 100,000 hashed keys 9,
+#              places and keys in loops of their own 3.6; pairs of group and pane by hash 14, by a place for each 4;
+#              of one group a write for each tuple 1.9, a cell at a time .5.
 
 from __future__ import annotations
 
 import numpy as np
 
-from oop_engine.operators.kernels.panes import row_of
-from oop_engine.operators.kernels.partials import NO_WINDOW
+from oop_engine.operators.kernels.panes import TURN, row_of
+from oop_engine.operators.kernels.partials import ALIVE, HIGH, LOW, LOWEST, NO_WINDOW
 from oop_engine.system.kernel import njit
 from oop_engine.system.knobs import kernel_knob
 
 __all__ = [
-    "BLOCK",
-    "PAGE_PANES",
-    "WIDE",
-    "encode",
-    "fill",
-    "find",
-    "pairs",
-    "pane_rows",
-    "place",
-    "place_sums",
-    "sum_times",
-    "tally",
-]
+    "BLOCK", "CODES", "NULL", "PAGE_PANES", "WIDE", "encode", "fill", "find", "pairs", "pane_rows", "place",
+    "place_sums", "sum_times", "tally",
+]  # fmt: skip
 
 NEVER = np.iinfo(np.int64).min
+CODES, NULL = range(2)
 BLOCK = kernel_knob(__name__, "BLOCK", 512)
 """Tuples at a time: notes about them stay in the nearest cache."""
 WIDE = kernel_knob(__name__, "WIDE", 64)
@@ -82,11 +89,12 @@ def find(values, near, lowest, keys, places, codes):
             away = np.uint64(np.int64(values[i]) - lowest)
             codes[i] = places[away] if away < last else -1
         return
+    # Hashed: those that are not at home, few of most blocks, are looked for one by one.
     rows = np.empty(BLOCK, np.uint64)
     for start in range(0, len(values), BLOCK):
-        some, its = values[start : start + BLOCK], codes[start : start + BLOCK]
-        for k in range(_at_once(some, shift, keys, places, its, rows)):
-            its[rows[k]] = places[_place(np.int64(some[rows[k]]), shift, keys, places)]
+        block, out = values[start : start + BLOCK], codes[start : start + BLOCK]
+        for k in range(_at_once(block, shift, keys, places, out, rows)):
+            out[rows[k]] = places[_place(np.int64(block[rows[k]]), shift, keys, places)]
 
 
 @njit(cache=True, nogil=True)
@@ -96,8 +104,9 @@ def _at_once(values, shift, keys, places, codes, rows):
     ``rows`` uint64 (BLOCK,), written: which ones these are.  Places and keys are read in loops of their own, without a
     branch that depends on them: one look-up does not wait for another.
     """
-    for i in range(np.uint64(len(values))):  # unsigned: no index is below 0
+    for i in range(np.uint64(len(values))):
         codes[i] = places[np.uint64(np.int64(values[i])) * SPREAD >> shift]
+    # Code 0 stands in for a place that is free, so that there is always a key to read.
     left = np.uint64(0)
     for i in range(np.uint64(len(values))):
         code = codes[i]
@@ -125,15 +134,17 @@ def encode(values, valid, near, lowest, keys, places, sizes, codes, begin):
             i = _seen(values, lowest, places, codes, i)
         if i == len(values):
             return i
-        value, new = np.int64(values[i]), sizes[0]
+        # Here is a null, or a value without a code, or any value where there are nulls.
+        value, new = np.int64(values[i]), sizes[CODES]
         if not (known or valid[i]):
-            if sizes[1] < 0:
+            if sizes[NULL] < 0:
                 if new == len(keys):
                     return i
-                sizes[0], sizes[1] = new + 1, new
-            codes[i] = sizes[1]
+                sizes[CODES], sizes[NULL] = new + 1, new
+            codes[i] = sizes[NULL]
             i += 1
             continue
+        # The caller makes room, and goes on with this row.
         away = np.uint64(value - lowest)
         if near and away >= last:
             return i
@@ -141,7 +152,7 @@ def encode(values, valid, near, lowest, keys, places, sizes, codes, begin):
         if places[at] < 0:
             if new == len(keys) or not (near or 2 * new < len(places)):
                 return i
-            places[at], keys[new], sizes[0] = new, value, new + 1
+            places[at], keys[new], sizes[CODES] = new, value, new + 1
         codes[i] = places[at]
         i += 1
 
@@ -151,15 +162,16 @@ def _encode_hashed(values, shift, keys, places, sizes, codes, begin):
     """As ``encode``, of hashed values, none of which is null."""
     rows = np.empty(BLOCK, np.uint64)
     for start in range(begin, len(values), BLOCK):
-        some, its = values[start : start + BLOCK], codes[start : start + BLOCK]
-        for k in range(_at_once(some, shift, keys, places, its, rows)):
-            i, new = rows[k], sizes[0]
-            at = _place(np.int64(some[i]), shift, keys, places)
+        block, out = values[start : start + BLOCK], codes[start : start + BLOCK]
+        for k in range(_at_once(block, shift, keys, places, out, rows)):
+            i, new = rows[k], sizes[CODES]
+            # Looked for again: an earlier row of the block may have entered the same value.
+            at = _place(np.int64(block[i]), shift, keys, places)
             if places[at] < 0:
                 if new == len(keys) or 2 * new >= len(places):
                     return start + np.int64(i)
-                places[at], keys[new], sizes[0] = new, np.int64(some[i]), new + 1
-            its[i] = places[at]
+                places[at], keys[new], sizes[CODES] = new, np.int64(block[i]), new + 1
+            out[i] = places[at]
     return len(values)
 
 
@@ -167,7 +179,7 @@ def _encode_hashed(values, shift, keys, places, sizes, codes, begin):
 def _seen(values, lowest, places, codes, begin):
     """Write the codes of values that have one, from row ``begin`` on; return the first row whose value has none."""
     last = np.uint64(len(places))
-    for i in range(np.uintp(begin), np.uintp(len(values))):  # unsigned: no index is below 0
+    for i in range(np.uintp(begin), np.uintp(len(values))):
         away = np.uint64(np.int64(values[i]) - lowest)
         if away >= last or places[away] < 0:
             return np.int64(i)
@@ -179,8 +191,8 @@ def _seen(values, lowest, places, codes, begin):
 def fill(sizes, near, lowest, keys, places):
     """Put all keys but null, which has none, to their places, ``places`` being free."""
     shift = _shift(len(places))
-    for code in range(sizes[0]):
-        if code != sizes[1]:
+    for code in range(sizes[CODES]):
+        if code != sizes[NULL]:
             at = keys[code] - lowest if near else _place(keys[code], shift, keys, places)
             places[at] = code
 
@@ -213,14 +225,14 @@ def pane_rows(slots, times, grid, places, rows, first):
     """
     many, free, cells = 0, places.ravel(), np.empty(BLOCK, np.int64)
     for start in range(0, len(slots), BLOCK):
-        its = rows[start : start + BLOCK]
+        numbers = rows[start : start + BLOCK]
         _pane_cells(grid, places.shape[1], slots[start : start + BLOCK], times[start : start + BLOCK], cells)
-        for i in range(len(its)):
-            at = np.uintp(cells[i])  # unsigned: no index is below 0
+        for i in range(len(numbers)):
+            at = np.uintp(cells[i])
             if free[at] < 0:
                 free[at], first[many] = many, start + i
                 many += 1
-            its[i] = free[at]
+            numbers[i] = free[at]
     return many
 
 
@@ -233,6 +245,7 @@ def _pane_cells(grid, groups, slots, times, cells):
         away = times[i] - begin
         pane = np.int64(np.float64(away) * share)
         rest = away - pane * slide
+        # The rest tells by how much the quotient is off; where a slide has two panes, it also tells which one it is.
         off = np.int64(rest >= slide) - np.int64(rest < 0)
         second = (step > 1) & (rest - off * slide >= edge)
         cells[i] = ((pane + off) * step + second) * groups + slots[i]
@@ -252,17 +265,20 @@ def place(geometry, grid, tuples, spans, counts, turns, slots, times, rows, stop
     (begin, slide), (done, limit) = grid, stops
     used, missed, over, panes = 0, 0, False, np.empty(BLOCK, np.int64)
     cells, fresh = np.empty(BLOCK, np.int64), np.empty(BLOCK + 1, np.int64)
-    while done < len(slots) and not over:  # so many at a time that notes about them stay in the nearest cache
+    while done < len(slots) and not over:
         start, done = done, min(done + BLOCK, len(slots))
-        some, its = slots[start:done], cells[: done - start]
-        missed += _cells(geometry, begin, slide, some, times[start:done], panes, its)
-        new, bits = _count_few(tuples, its, fresh) if geometry.groups == 1 else _count(tuples, its, fresh)
-        _wake(geometry, spans, counts, turns, some, panes, fresh[:new])
+        block, placed = slots[start:done], cells[: done - start]
+        missed += _cells(geometry, begin, slide, block, times[start:done], panes, placed)
+        new, bits = (
+            _count_few(tuples, placed, fresh) if geometry.groups == 1 else _count(tuples, placed, fresh)
+        )
+        _wake(geometry, spans, counts, turns, block, panes, fresh[:new])
+        # The limit is a power of two: all numbers together have such a bit if one of them has reached it.
         used, over = used + new, bits >= limit
         if len(rows):
             kept = rows[start:done]
-            for i in range(len(its)):
-                kept[i] = its[i]
+            for i in range(len(placed)):
+                kept[i] = placed[i]
     return used, missed, done, over
 
 
@@ -294,9 +310,9 @@ def _count(tuples, cells, fresh):
     new, bits = np.uintp(0), np.int64(0)
     for i in range(len(cells)):
         if cells[i] >= 0:
-            cell = np.uintp(cells[i])  # unsigned: no index is below 0
+            cell = np.uintp(cells[i])
             count = np.int64(tuples[cell])
-            fresh[new] = i  # no branch: whether a cell is new cannot be foreseen
+            fresh[new] = i
             new += np.uintp(count == 0)
             bits |= count
             tuples[cell] = count + 1
@@ -309,6 +325,7 @@ def _count_few(tuples, cells, fresh):
     low, high, new, bits = cells[0], cells[0], 0, np.int64(0)
     for i in range(len(cells)):
         low, high = min(low, cells[i]), max(high, cells[i])
+    # A pass over the block for each cell: that pays where they are very few.  Cell -1 is of tuples that are left out.
     if high - low >= _FEW:
         return _count(tuples, cells, fresh)
     for cell in range(max(low, 0), high + 1):
@@ -330,21 +347,23 @@ def _count_few(tuples, cells, fresh):
 def _wake(geometry, spans, counts, turns, slots, panes, fresh):
     """Note the windows of the tuples that made new cells."""
     step, length = geometry.step, geometry.length
-    alive, lowest = counts[1], counts[2]
+    alive, lowest = counts[ALIVE], counts[LOWEST]
     for row in fresh:
-        at = np.uintp(row)  # unsigned: no index is below 0
+        at = np.uintp(row)
         pane, slot = panes[at], np.uintp(slots[at])
         first, last = pane, pane + length - 1
-        if step > 1:  # a division takes as long as all the rest
+        # The windows of a pane.  A division takes as long as all the rest, and most slides are one pane.
+        if step > 1:
             first, last = pane // step, (pane + length) // step - 1
-        low, high = spans[slot, 0], spans[slot, 1]
+        low, high = spans[slot, LOW], spans[slot, HIGH]
         asleep = low == NO_WINDOW
         alive += asleep
+        # The stacks of a group that was asleep are over: its next window begins new ones.
         if turns.shape[1]:
-            turns[0, slot] = NEVER if asleep else turns[0, slot]
-        spans[slot, 0], spans[slot, 1] = min(low, first), max(high, last)
+            turns[TURN, slot] = NEVER if asleep else turns[TURN, slot]
+        spans[slot, LOW], spans[slot, HIGH] = min(low, first), max(high, last)
         lowest = min(lowest, first)
-    counts[1], counts[2] = alive, lowest
+    counts[ALIVE], counts[LOWEST] = alive, lowest
 
 
 @njit(cache=True, nogil=True)
@@ -362,18 +381,21 @@ def place_sums(geometry, grid, tuples, known, slots, times, given, sums, carries
     packed, fresh, panes = np.ones(BLOCK, np.int64), np.arange(wide), np.empty(wide, np.int64)
     new, done = 0, 0
     while done < len(times) and wide * slide < _EXACT:
+        # A stretch, block by block: pack values with counts, and add them up by panes of the page.
         bits, stop = np.int64(0), min(done + _STRETCH, len(times))
         totals[:] = 0
         for start in range(done, stop, BLOCK):
-            some = times[start : min(start + BLOCK, stop)]
+            block = times[start : min(start + BLOCK, stop)]
             if len(given):
-                bits |= _pack(given[start : start + len(some)], packed)
+                bits |= _pack(given[start : start + len(block)], packed)
             if wide <= _ASKED:
-                _from_each(some, begin, slide, packed[: len(some)], totals[0])
+                _from_each(block, begin, slide, packed[: len(block)], totals[0])
             else:
-                _in_lanes(some, begin, slide, packed[: len(some)], totals, cells)
+                _in_lanes(block, begin, slide, packed[: len(block)], totals, cells)
+        # Nothing of the ring is written before it is sure that the stretch fits.
         if bits >= _NARROW or _united(geometry, first, totals, tuples) > limit:
             break
+        # Add the stretch to the ring.  The shift keeps the sign, and floors away the count below.
         for at in range(wide):
             pane, count = first + at, totals[0, at] & ((1 << _BITS) - 1)
             cell = row_of(geometry, pane)
@@ -393,6 +415,7 @@ def _pack(given, packed):
     """Write value * 2**13 + 1 for each value; return the bits that there are in values."""
     bits = np.int64(0)
     for i in range(len(given)):  # vector instructions
+        # A value below 0 counts by the bits of its complement: the sign takes none.
         value = np.int64(given[i])
         packed[i] = (value << _BITS) + 1
         bits |= value ^ (value >> 63)
@@ -440,6 +463,7 @@ def tally(times, begin, slide, given, totals, cells):
 @njit(cache=True, nogil=True)
 def _from_each(times, begin, slide, given, totals):
     """Add up pane by pane: the total from its start on, less that from the next one on."""
+    # A comparison for each tuple and pane, in vector instructions.  The first pane takes all: none is before it.
     later = np.int64(0)
     for at in range(len(totals) - 1, -1, -1):
         start, total = begin + at * slide, np.int64(0)
@@ -454,8 +478,9 @@ def _in_lanes(times, begin, slide, given, totals, cells):
     share, lanes = 1.0 / slide, np.uintp(_LANES)
     for i in range(len(times)):
         cells[i] = np.int64((np.float64(times[i] - begin) + 0.5) * share)
+    # Neighbours write to lanes of their own, so none waits for the one before; the last few go to the first lane.
     whole = np.uintp(len(times) // _LANES * _LANES)
-    for i in range(np.uintp(0), whole, lanes):  # unsigned: no index is below 0
+    for i in range(np.uintp(0), whole, lanes):
         for lane in range(lanes):
             totals[lane, np.uintp(cells[i + lane])] += np.int64(given[i + lane])
     for i in range(whole, np.uintp(len(times))):
@@ -473,25 +498,27 @@ def sum_times(geometry, begin, slide, times, given, sums, carries):
     totals, cells = np.empty((_LANES, WIDE), np.int64), np.empty(BLOCK, np.int64)
     low = geometry.low
     for start in range(0, len(times), BLOCK):
-        some, its = times[start : start + BLOCK], given[start : start + BLOCK]
+        block, added = times[start : start + BLOCK], given[start : start + BLOCK]
         bits = np.int64(0)
-        for i in range(len(its)):
-            bits |= np.int64(its[i]) ^ (np.int64(its[i]) >> 63)
+        for i in range(len(added)):
+            bits |= np.int64(added[i]) ^ (np.int64(added[i]) >> 63)
+        # By panes, where no total of the block can wrap and it has few panes; else tuple by tuple.
         first, wide = (
-            tally(some, begin, slide, its, totals, cells) if bits < _SAFE else (np.int64(0), np.int64(0))
+            tally(block, begin, slide, added, totals, cells) if bits < _SAFE else (np.int64(0), np.int64(0))
         )
         for at in range(wide):
             _add(sums, carries, row_of(geometry, low + first + at), totals[0, at])
         if wide == 0:
-            for i in range(len(its)):
-                cell = row_of(geometry, low + (some[i] - begin) // slide)
-                _add(sums, carries, cell, np.int64(its[i]))
+            for i in range(len(added)):
+                cell = row_of(geometry, low + (block[i] - begin) // slide)
+                _add(sums, carries, cell, np.int64(added[i]))
 
 
 @njit(cache=True, nogil=True)
 def _add(sums, carries, cell, value):
     """Add a value to a cell; count where the sum wraps."""
     held = sums[cell]
+    # The sum wraps if it differs in sign from both; it wraps upwards if the value is not below 0.
     both = held + value
     sums[cell] = both
     if (both ^ held) & (both ^ value) < 0 and len(carries):

@@ -46,7 +46,7 @@ class KeyTable:
         self._allot(_LEAST, None)
 
     def __len__(self) -> int:
-        return int(self.sizes[0])
+        return int(self.sizes[kernels.CODES])
 
     def find(self, values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> Integers:
         """Return the code of every row, int64 (rows,), -1 if it is not known; O(rows).
@@ -57,7 +57,7 @@ class KeyTable:
         codes = np.empty(values.size, np.int64)
         kernels.find(_fixed(values), *self._way, self.keys, self._places, codes)
         if valid is not None:
-            codes[~valid] = self.sizes[1]
+            codes[~valid] = self.sizes[kernels.NULL]
         return codes
 
     def encode(self, values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> Integers:

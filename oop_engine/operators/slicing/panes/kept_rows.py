@@ -57,7 +57,9 @@ class KeptRows:
         had, many = kernels.changed(
             ring.geometry, ring.tuples, self._tuples, self._first, first, stop, before, after
         )
-        slots, wids, cells, counts = np.concatenate([before[:4, :had], after[:, :many]], axis=1)
+        slots, wids, cells, counts = np.concatenate(
+            [before[: kernels.CELL_AMONG, :had], after[:, :many]], axis=1
+        )
         was, now, states = cells[:had], cells[had:], list[Arrays]()
         for of, kept, columns in zip(ring.accumulators, self._columns, ring.columns, strict=True):
             if columns is None:
@@ -68,7 +70,8 @@ class KeptRows:
             states.append(
                 tuple(np.concatenate([a[was], b[now]]).astype(kind.dtype, copy=False) for a, b, kind in both)
             )
-        return WindowStates(slots, ring.extents.extent(wids)[1], states, self._number), before[4, :had]
+        among = before[kernels.CELL_AMONG, :had]
+        return WindowStates(slots, ring.extents.extent(wids)[1], states, self._number), among
 
     def before(self, windows: WindowStates) -> WindowStates:
         """Return those of some windows that had tuples, as they were."""
@@ -77,7 +80,7 @@ class KeptRows:
         rows = Geometry(1, 1, 0, last, max(last, 0), self._tuples.shape[1], 0)
         tuples = self._tuples.ravel()
         some = some[:, : kernels.cells_of(rows, tuples, windows.slots, wids - self._first, some)]
-        some[1] += self._first
+        some[kernels.CELL_WINDOW] += self._first
         return of_cells(self._ring, some, self._number, tuples, self._columns)
 
 
