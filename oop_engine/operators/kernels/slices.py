@@ -1,3 +1,4 @@
+# Long: the grid of slices, and all that plans windows from it.
 """Slices: how windows of many definitions are put together from the slices they share.
 
 Windows are taken by their ends, those whose lengths are within a factor of two together.  From a *turn* on, an end of
@@ -6,41 +7,56 @@ A window with the turn inside is what the front and the back have together; one 
 own end the next turn.  So there are at most four combinations a slice, for all definitions of like lengths, and one a
 window.
 
-A step is (to, a, b): what rows ``a`` and ``b`` have together goes to row ``to``, or if that is negative into result
-``~to``.  Rows below 0 are slices, ``~row`` of the ring, others are scratch; if ``b`` is ``ALONE`` row ``a`` is taken as
-it is.
-
 Starts and ends of windows are whole numbers of *units*.  Slices are units, or lie between neighbouring edges, which
-come again after so many units: then ``grid`` int64 (2, units) has of each unit the slice it is in, and of each slice
-the unit it begins with; (2, 1) where slices are units.
+come again after so many units.
 
 Source: van Herk 1992; Tangwongsan, Hirzel, Schneider, DEBS 2017 (two stacks).
 """
+
+# Layout       shape[4, definitions]  STEP, LENGTH: in units; OFFSET: the unit before which window -1 ends; NUMBER.  The
+#                                     shortest windows come first; in slice_plans.leaving it is by NUMBER
+#              grid[2, period]        UNIT_SLICE: the slice that a unit of the period is in; SLICE_UNIT: the unit that a
+#                                     slice begins with.  (2, 1): slices are units
+#              span: lo, hi, done, cut  LOW and HIGH, slices that there are; windows that end by slice SPAN_DONE have
+#                                     left, those that end by SPAN_CUT leave
+#              windows[3, room]       WINDOW_SHAPE: the definition, as its column of shape; WINDOW_NUMBER; WINDOW_SPAN
+#              sides[2, room]         SIDE_FIRST: the first slice of a window; SIDE_STOP: the one behind its last
+#              ends[2, definitions]   ENDS_NEXT: the end of the next window, OVER: none; ENDS_LAST: that of the last one
+#              spans[groups, 2]       LOW and HIGH slice of each group (partials.py)
+#              steps, rows of them    monoids.py: slice s is ~((s + shift) & mask), scratch is above
+# Invariant    Window w of a definition is the units [end - LENGTH, end), where end = OFFSET + (w + 1) * STEP.
+#              In `_alike`, scratch row k is slices [turn - k, turn) together, for k from 2 to turn - low, and row 0 is
+#              slices [turn, back) together, if these are two at least; one slice alone is read from the ring itself.
+# Not obvious  Windows of like lengths only: beside windows of an hour, those of a second would turn every second, and
+#              each front would go back as far as an hour.
+#              A window that begins behind the turn has its own end as the next turn: its slices are the new front.
+#              The next end is looked for among all definitions of like lengths: O(definitions) a window.
+# Tried        An operator, and an update a tuple, for each definition: W5 had .016 of the floor, and has .26.
+#              slices_at by passes of NumPy: 10 to 33 ns a tuple, in one loop 2.8.
 
 from __future__ import annotations
 
 import numpy as np
 
-from oop_engine.operators.kernels.partials import NO_WINDOW
+from oop_engine.operators.kernels.monoids import STEP_A, STEP_B, STEP_TO
+from oop_engine.operators.kernels.partials import HIGH, LOW, NO_WINDOW
 from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.system.kernel import njit
 
 __all__ = [
-    "ALONE",
-    "UNITS",
-    "closing",
-    "first_and_stop",
-    "measure",
-    "needed",
-    "pick",
-    "plan",
-    "reopen",
-    "reopen_some",
-    "slice_at",
-    "slices_at",
-    "unit_of",
-]
+    "ALONE", "LENGTH", "NUMBER", "OFFSET", "SIDE_FIRST", "SIDE_STOP", "SPAN_CUT", "SPAN_DONE", "STEP",
+    "UNITS", "WINDOW_NUMBER", "WINDOW_SHAPE", "WINDOW_SPAN", "closing", "first_and_stop", "measure", "needed",
+    "pick", "plan", "reopen", "reopen_some", "slice_at", "slices_at", "unit_of",
+]  # fmt: skip
 
+STEP, LENGTH, OFFSET, NUMBER = range(4)
+UNIT_SLICE, SLICE_UNIT = range(2)
+SPAN_DONE, SPAN_CUT = range(2, 4)
+WINDOW_SHAPE, WINDOW_NUMBER, WINDOW_SPAN = range(3)
+SIDE_FIRST, SIDE_STOP = range(2)
+ENDS_NEXT, ENDS_LAST = range(2)
+ROOM_WINDOWS, ROOM_STEPS = range(2)
+FOUND_NUMBER, FOUND_END, FOUND_SLOT, FOUND_AT = range(4)
 NOTHING = np.iinfo(np.int64).min
 ALONE = NOTHING
 OVER = np.iinfo(np.int64).max
@@ -51,18 +67,19 @@ UNITS = np.zeros((2, 1), np.int64)
 @njit(cache=True, nogil=True)
 def slice_at(grid, unit):
     """Return the slice that a unit is in."""
+    # Whole periods before the unit, then the slices of its own period.
     units = grid.shape[1]
     if units == 1:
         return unit
-    return unit // units * (grid[0, units - 1] + 1) + grid[0, unit % units]
+    return unit // units * (grid[UNIT_SLICE, units - 1] + 1) + grid[UNIT_SLICE, unit % units]
 
 
 @njit(cache=True, nogil=True)
 def slices_at(grid, units, turns, out):
     """Write the slice of each of ``units`` int64 (n,) into ``out``; ``turns``: how often edges came again before."""
-    period, each = grid.shape[1], grid[0, grid.shape[1] - 1] + 1
+    period, each = grid.shape[1], grid[UNIT_SLICE, grid.shape[1] - 1] + 1
     for i in range(len(units)):
-        out[i] = turns[i] * each + grid[0, units[i] - turns[i] * period]
+        out[i] = turns[i] * each + grid[UNIT_SLICE, units[i] - turns[i] * period]
 
 
 @njit(cache=True, nogil=True)
@@ -71,15 +88,15 @@ def unit_of(grid, at):
     units = grid.shape[1]
     if units == 1:
         return at
-    slices = grid[0, units - 1] + 1
-    return at // slices * units + grid[1, at % slices]
+    slices = grid[UNIT_SLICE, units - 1] + 1
+    return at // slices * units + grid[SLICE_UNIT, at % slices]
 
 
 @njit(cache=True, nogil=True)
 def first_and_stop(shape, grid, d, span):
     """Return the first window of a definition that closes, and the first one that does not."""
     lo, hi, done, cut = span
-    step, length, offset = shape[0, d], shape[1, d], shape[2, d]
+    step, length, offset = shape[STEP, d], shape[LENGTH, d], shape[OFFSET, d]
     stop = unit_of(grid, hi) + length  # the end of a window that begins with the highest slice
     if cut <= slice_at(grid, stop):
         stop = unit_of(grid, cut)
@@ -93,14 +110,18 @@ def closing(shape, grid, span, windows, sides):
     windows int64 (3, room) as of ``plan``, of span 0; sides int64 (2, room): their first slice and the one behind, as
     numbers of slices from the lowest one there is on, up to behind the highest.  O(windows + definitions).
     """
-    found, lo, slices = 0, span[0], span[1] - span[0] + 1
+    found, lo, slices = 0, span[LOW], span[HIGH] - span[LOW] + 1
     for d in range(shape.shape[1]):
         first, stop = first_and_stop(shape, grid, d, span)
         for wid in range(first, stop):
-            end = shape[2, d] + (wid + 1) * shape[0, d]
-            windows[0, found], windows[1, found], windows[2, found] = d, wid, 0
-            sides[0, found] = min(max(slice_at(grid, end - shape[1, d]) - lo, 0), slices)
-            sides[1, found] = min(max(slice_at(grid, end) - lo, 0), slices)
+            end = shape[OFFSET, d] + (wid + 1) * shape[STEP, d]
+            windows[WINDOW_SHAPE, found], windows[WINDOW_NUMBER, found], windows[WINDOW_SPAN, found] = (
+                d,
+                wid,
+                0,
+            )
+            sides[SIDE_FIRST, found] = min(max(slice_at(grid, end - shape[LENGTH, d]) - lo, 0), slices)
+            sides[SIDE_STOP, found] = min(max(slice_at(grid, end) - lo, 0), slices)
             found += 1
     return found
 
@@ -113,19 +134,22 @@ def measure(shape, grid, spans, longest, room):
     the cut up to which windows have left, and the one up to which they leave.  ``longest``: slices of a window at most.
     """
     for i in range(len(spans)):
-        slices, windows, steps, d = spans[i, 1] - spans[i, 0] + 1, 0, 0, np.int64(0)
-        units = unit_of(grid, spans[i, 1] + 1) - unit_of(grid, spans[i, 0])
+        slices, windows, steps, d = spans[i, HIGH] - spans[i, LOW] + 1, 0, 0, np.int64(0)
+        units = unit_of(grid, spans[i, HIGH] + 1) - unit_of(grid, spans[i, LOW])
         while d < shape.shape[1]:
-            shortest, most, some = shape[1, d], shape[1, d], 0
-            while d < shape.shape[1] and shape[1, d] < 2 * shortest:
+            # Definitions of like lengths, which have fronts and a back in common.
+            shortest, most, like = shape[LENGTH, d], shape[LENGTH, d], 0
+            while d < shape.shape[1] and shape[LENGTH, d] < 2 * shortest:
                 first, stop = first_and_stop(shape, grid, d, spans[i])
-                some += max(stop - first, 0)
-                most = min(shape[1, d], longest)
+                like += max(stop - first, 0)
+                most = min(shape[LENGTH, d], longest)
                 d += 1
-            if some:
-                steps += some + slices + min(some, units // shortest + 2) * min(most, slices)
-            windows += some
-        room[0, i], room[1, i] = windows, steps
+            # A step a window, and one a slice for the back; a front for each turn, of as many slices as a window has.
+            # Turns are as far from each other as the shortest window is long.
+            if like:
+                steps += like + slices + min(like, units // shortest + 2) * min(most, slices)
+            windows += like
+        room[ROOM_WINDOWS, i], room[ROOM_STEPS, i] = windows, steps
 
 
 @njit(cache=True, nogil=True)
@@ -139,36 +163,47 @@ def _alike(shape, grid, span, begin, stop, ring, place, steps, windows, ends):
     used, found = place
     turn = low = back = lo - 1
     while True:
+        # The definition whose next window ends first.
         d = begin
         for other in range(begin + 1, stop):
-            if ends[0, other] < ends[0, d]:
+            if ends[ENDS_NEXT, other] < ends[ENDS_NEXT, d]:
                 d = other
-        if ends[0, d] == OVER:
+        if ends[ENDS_NEXT, d] == OVER:
             return used, found
-        start = max(slice_at(grid, ends[0, d] - shape[1, d]), lo)
-        end = min(slice_at(grid, ends[0, d]), hi + 1)
+        start = max(slice_at(grid, ends[ENDS_NEXT, d] - shape[LENGTH, d]), lo)
+        end = min(slice_at(grid, ends[ENDS_NEXT, d]), hi + 1)
         if turn < lo or start >= turn:
             turn, low, back = end, end - 1, end
-        while (
-            low > start
-        ):  # row k of the scratch: the front from k slices before the turn on; row 0: the back
+        # The front: one slice more with those above it.
+        while low > start:
             above = ~((low + shift) & mask) if low == turn - 1 else turn - low
             low -= 1
-            steps[0, used], steps[1, used], steps[2, used] = turn - low, ~((low + shift) & mask), above
+            steps[STEP_TO, used], steps[STEP_A, used], steps[STEP_B, used] = (
+                turn - low,
+                ~((low + shift) & mask),
+                above,
+            )
             used += 1
+        # The back: the first slice stays in the ring, the second is combined with it, others with row 0.
         while back < end:
             if back > turn:
-                steps[0, used], steps[2, used] = 0, ~((back + shift) & mask)
-                steps[1, used] = ~((turn + shift) & mask) if back == turn + 1 else 0
+                steps[STEP_TO, used], steps[STEP_B, used] = 0, ~((back + shift) & mask)
+                steps[STEP_A, used] = ~((turn + shift) & mask) if back == turn + 1 else 0
                 used += 1
             back += 1
-        steps[0, used], steps[2, used] = ~found, ALONE
-        steps[1, used] = ~((start + shift) & mask) if start == turn - 1 else turn - start
+        # The window: the front from its start on, and the back if there is one.
+        steps[STEP_TO, used], steps[STEP_B, used] = ~found, ALONE
+        steps[STEP_A, used] = ~((start + shift) & mask) if start == turn - 1 else turn - start
         if back > turn:
-            steps[2, used] = ~((turn + shift) & mask) if back == turn + 1 else 0
-        windows[0, found], windows[1, found] = d, (ends[0, d] - shape[2, d]) // shape[0, d] - 1
+            steps[STEP_B, used] = ~((turn + shift) & mask) if back == turn + 1 else 0
+        windows[WINDOW_SHAPE, found], windows[WINDOW_NUMBER, found] = (
+            d,
+            (ends[ENDS_NEXT, d] - shape[OFFSET, d]) // shape[STEP, d] - 1,
+        )
         used, found = used + 1, found + 1
-        ends[0, d] = ends[0, d] + shape[0, d] if ends[0, d] < ends[1, d] else OVER
+        ends[ENDS_NEXT, d] = (
+            ends[ENDS_NEXT, d] + shape[STEP, d] if ends[ENDS_NEXT, d] < ends[ENDS_LAST, d] else OVER
+        )
 
 
 @njit(cache=True, nogil=True)
@@ -182,13 +217,14 @@ def needed(shape, grid, cuts, out):
         if i > 0 and cut == cuts[i - 1]:
             out[i] = out[i - 1]
             continue
+        # Of each definition the start of the first window that ends behind the cut.
         out[i] = OVER
         if cut in (NOTHING, OVER):
             out[i] = cut
             continue
         unit = unit_of(grid, cut)
         for d in range(shape.shape[1]):
-            step, length, offset = shape[0, d], shape[1, d], shape[2, d]
+            step, length, offset = shape[STEP, d], shape[LENGTH, d], shape[OFFSET, d]
             out[i] = min(out[i], offset + ((unit - offset) // step + 1) * step - length)
         out[i] = slice_at(grid, out[i])
 
@@ -203,14 +239,15 @@ def reopen(spans, done, slots, low):
     """
     for i in range(len(slots)):
         slot = slots[i]
-        if spans[slot, 1] < low[i]:
-            spans[slot, 0], spans[slot, 1], done[slot] = NO_WINDOW, NOTHING, NOTHING
+        if spans[slot, HIGH] < low[i]:
+            spans[slot, LOW], spans[slot, HIGH], done[slot] = NO_WINDOW, NOTHING, NOTHING
         else:
-            spans[slot, 0] = max(spans[slot, 0], low[i])
+            spans[slot, LOW] = max(spans[slot, LOW], low[i])
+    # Other groups may have been the lowest: count all of them anew.
     alive, lowest = 0, NO_WINDOW
     for slot in range(len(spans)):
-        alive += spans[slot, 0] != NO_WINDOW
-        lowest = min(lowest, spans[slot, 0])
+        alive += spans[slot, LOW] != NO_WINDOW
+        lowest = min(lowest, spans[slot, LOW])
     return alive, lowest
 
 
@@ -220,11 +257,11 @@ def reopen_some(spans, done, slots, low):
     over = 0
     for i in range(len(slots)):
         slot = slots[i]
-        if spans[slot, 1] < low[i]:
-            over += spans[slot, 0] != NO_WINDOW
-            spans[slot, 0], spans[slot, 1], done[slot] = NO_WINDOW, NOTHING, NOTHING
+        if spans[slot, HIGH] < low[i]:
+            over += spans[slot, LOW] != NO_WINDOW
+            spans[slot, LOW], spans[slot, HIGH], done[slot] = NO_WINDOW, NOTHING, NOTHING
         else:
-            spans[slot, 0] = max(spans[slot, 0], low[i])
+            spans[slot, LOW] = max(spans[slot, LOW], low[i])
     return over
 
 
@@ -237,18 +274,22 @@ def pick(shape, windows, tuples, slots, found):
     """
     key = np.empty(windows.shape[1], np.int64)
     for w in range(windows.shape[1]):
-        d = windows[0, w]
-        key[w] = shape[2, d] + (windows[1, w] + 1) * shape[0, d]
+        d = windows[WINDOW_SHAPE, w]
+        key[w] = shape[OFFSET, d] + (windows[WINDOW_NUMBER, w] + 1) * shape[STEP, d]
+    # One key for both: the end, then the number of the definition.
     ends = key.copy()
-    least, definitions = key.min(), shape[3].max() + 1
+    least, definitions = key.min(), shape[NUMBER].max() + 1
     for w in range(windows.shape[1]):
-        key[w] = (key[w] - least) * definitions + shape[3, windows[0, w]]
+        key[w] = (key[w] - least) * definitions + shape[NUMBER, windows[WINDOW_SHAPE, w]]
     k = 0
     for w in time_order(key):  # NumPy's own takes Numba ten seconds to compile
         for j in range(tuples.shape[1]):
             if tuples[w, j]:
-                found[0, k], found[1, k] = shape[3, windows[0, w]], ends[w]
-                found[2, k], found[3, k] = slots[windows[2, w] + j], w * tuples.shape[1] + j
+                found[FOUND_NUMBER, k], found[FOUND_END, k] = shape[NUMBER, windows[WINDOW_SHAPE, w]], ends[w]
+                found[FOUND_SLOT, k], found[FOUND_AT, k] = (
+                    slots[windows[WINDOW_SPAN, w] + j],
+                    w * tuples.shape[1] + j,
+                )
                 k += 1
 
 
@@ -264,16 +305,17 @@ def plan(shape, grid, spans, shifts, mask, steps, windows, ends):
     for i in range(len(spans)):
         for d in range(shape.shape[1]):
             first, stop = first_and_stop(shape, grid, d, spans[i])
-            ends[0, d] = shape[2, d] + (first + 1) * shape[0, d] if first < stop else OVER
-            ends[1, d] = shape[2, d] + stop * shape[0, d]
+            ends[ENDS_NEXT, d] = shape[OFFSET, d] + (first + 1) * shape[STEP, d] if first < stop else OVER
+            ends[ENDS_LAST, d] = shape[OFFSET, d] + stop * shape[STEP, d]
+        # Definitions of like lengths together.
         begin = np.int64(0)
         while begin < shape.shape[1]:
             stop, before = begin + 1, found
-            while stop < shape.shape[1] and shape[1, stop] < 2 * shape[1, begin]:
+            while stop < shape.shape[1] and shape[LENGTH, stop] < 2 * shape[LENGTH, begin]:
                 stop += 1
             place = used, found
             ring = shifts[i], mask
             used, found = _alike(shape, grid, spans[i], begin, stop, ring, place, steps, windows, ends)
-            windows[2, before:found] = i
+            windows[WINDOW_SPAN, before:found] = i
             begin = stop
     return used, found

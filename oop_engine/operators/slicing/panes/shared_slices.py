@@ -24,7 +24,17 @@ from numpy.typing import NDArray
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
-from oop_engine.operators.kernels.slices import UNITS, needed, slice_at, slices_at
+from oop_engine.operators.kernels.slices import (
+    LENGTH,
+    OFFSET,
+    SLICE_UNIT,
+    STEP,
+    UNIT_SLICE,
+    UNITS,
+    needed,
+    slice_at,
+    slices_at,
+)
 from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.windows import Extents
 from oop_engine.system.knobs import knob
@@ -65,8 +75,8 @@ class _Uneven(_Slices):
 
     def units(self, slices: Any) -> Any:
         """Return the units with which slices begin."""
-        each = self.grid[0, -1] + 1
-        return slices // each * self.grid.shape[1] + self.grid[1, slices % each]
+        each = self.grid[UNIT_SLICE, -1] + 1
+        return slices // each * self.grid.shape[1] + self.grid[SLICE_UNIT, slices % each]
 
     def wids(self, times: Integers) -> tuple[Integers, Integers]:
         if times.size:
@@ -106,14 +116,14 @@ class Slicing:
         margin = max(_range(one) + 2 * one.slide + abs(one.origin) for one in some)
         self.grid = _grid(self.shape)
         if self.grid.shape[1] > 1:  # the edges come again from an end of a window on
-            self.origin, self.shape[2] = some[0].origin, self.shape[2] - self.shape[2, 0]
-        self.period, self.slices = self.grid.shape[1], int(self.grid[0, -1]) + 1
+            self.origin, self.shape[OFFSET] = some[0].origin, self.shape[OFFSET] - self.shape[OFFSET, 0]
+        self.period, self.slices = self.grid.shape[1], int(self.grid[UNIT_SLICE, -1]) + 1
         self.base = _Slices(self.unit, self.unit, self.origin, margin=margin)
         if self.period > 1:
             self.base = _Uneven(self.unit, self.unit, self.origin, margin=margin, grid=self.grid)
-        self.density = float((1 / self.shape[0]).sum()) / self.unit
+        self.density = float((1 / self.shape[STEP]).sum()) / self.unit
         self.rate = self.density * self.unit * self.period / self.slices
-        self.gaps = bool((self.shape[1] < self.shape[0]).all())
+        self.gaps = bool((self.shape[LENGTH] < self.shape[STEP]).all())
         self.fewest, self.longest = self._sizes()
 
     def words(self, unit: str) -> str:
@@ -135,7 +145,7 @@ class Slicing:
     def _sizes(self) -> tuple[int, int]:
         """Return how many slices the windows have, at least and at most."""
         if self.period == 1:
-            return int(self.shape[1].min()), int(self.shape[1].max())
+            return int(self.shape[LENGTH].min()), int(self.shape[LENGTH].max())
         sizes = list[int]()
         for step, length, offset, _ in self.shape.T.tolist():
             ends = offset + step * np.arange(self.period // step)
@@ -185,7 +195,7 @@ class Slicing:
     def window(self, at: int) -> tuple[int, int]:
         """Return the start and the end of a window that has the slice ``at``, which is in some."""
         at = int(self.units(at))
-        wids = (at - self.shape[2]) // self.shape[0]
+        wids = (at - self.shape[OFFSET]) // self.shape[STEP]
         step, length, offset, _ = self.shape
         found = int(np.argmax(offset + (wids + 1) * step - length <= at))
         return self.extent(found, int(wids[found]))
@@ -238,19 +248,19 @@ def _grid(shape: Integers) -> Integers:
     Units are counted from the end of a window of the first definition on.  O(period + definitions).
     """
     period = 1
-    for step in shape[0].tolist():
+    for step in shape[STEP].tolist():
         period = lcm(period, step)
         if period > _PERIOD:
             return UNITS
     begins = np.zeros(period, np.bool_)
-    for step, length, offset, _ in (shape - shape[2, 0] * _OFFSET).T.tolist():
+    for step, length, offset, _ in (shape - shape[OFFSET, 0] * _OFFSET).T.tolist():
         begins[offset % step :: step] = True
         begins[(offset - length) % step :: step] = True
     at = np.flatnonzero(begins)
     if not _few(period, at.size / period):
         return UNITS
     grid = np.zeros((2, period), np.int64)
-    grid[0], grid[1, : at.size] = np.cumsum(begins) - 1, at
+    grid[UNIT_SLICE], grid[SLICE_UNIT, : at.size] = np.cumsum(begins) - 1, at
     return grid
 
 

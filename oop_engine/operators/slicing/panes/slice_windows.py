@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from oop_engine.core.errors import GraphError
 from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.kernels.partials import HIGH, LOW
 from oop_engine.operators.kernels.slice_plans import leaving, nested, sums
-from oop_engine.operators.kernels.slices import pick
+from oop_engine.operators.kernels.slices import NUMBER, SIDE_FIRST, SIDE_STOP, pick
 from oop_engine.operators.slicing.accumulators import Accumulator, SumOverflowError, accumulator
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.panes.shared_slices import Slicing
@@ -104,7 +105,7 @@ class SliceWindows:
         self._shape = WindowShape(slicing.shape, slicing.grid, slicing.longest)
         way = assembled(slicing, panes.accumulators, assembly, grouped=grouped)
         self._by_sums, self._nested, self._always = way == "prefix", way == "nested", assembly == "tree"
-        self._by_number = np.ascontiguousarray(slicing.shape[:, np.argsort(slicing.shape[3])])
+        self._by_number = np.ascontiguousarray(slicing.shape[:, np.argsort(slicing.shape[NUMBER])])
         self._tree = SliceTree(panes, slicing.longest) if way == "tree" else None
         self.parts: int | None = 0 if self._nested else None
         """Of how many parts windows were that have left, each as often as it was planned; None: nobody counts."""
@@ -133,12 +134,12 @@ class SliceWindows:
         spans = np.array([span])
         if self._tree is not None:
             windows = int(self._shape.measured(spans)[0, 0])
-            if self._always or windows * _FEW < span[1] - span[0]:
+            if self._always or windows * _FEW < span[HIGH] - span[LOW]:
                 try:
                     read = RunningSums.planned(self._shape, span, windows, -1)
                     if not read.windows.size:
                         return []  # and nodes stay stale: none would be combined anew
-                    return self._in_blocks(self._tree.planned(read.windows, read.sides, span[0]))
+                    return self._in_blocks(self._tree.planned(read.windows, read.sides, span[LOW]))
                 except WindowOverflowError:  # maybe of slices that no window has together
                     self._tree.clear()
         return self._in_blocks(self._alike(spans, _WHERE, self._panes.room - 1))
@@ -173,7 +174,7 @@ class SliceWindows:
     def of_some(self, slots: Integers, span: Sequence[int]) -> Iterator[WindowStates]:
         """Yield the windows of groups that have one span.  O((slices + windows) x groups)."""
         spans, (low, high) = np.array([span]), span[:2]
-        made = self._alike(spans, -spans[:, 0], -1)
+        made = self._alike(spans, -spans[:, LOW], -1)
         panes = np.arange(low, high + 1)[:, np.newaxis]
         size = max(_CELLS // (made.scratch + made.windows.shape[1] + panes.size), 1)
         for begin in range(0, slots.size if made.windows.size else 0, size):
@@ -182,13 +183,13 @@ class SliceWindows:
 
     def of_each(self, slots: Integers, spans: Integers) -> Iterator[WindowStates]:
         """Yield the windows of groups that have a span each.  O(slices + windows)."""
-        room, slices = self._shape.measured(spans), spans[:, 1] - spans[:, 0] + 1
+        room, slices = self._shape.measured(spans), spans[:, HIGH] - spans[:, LOW] + 1
         upto = np.cumsum(slices + room.sum(axis=0))
         at = 0
         while at < slots.size:
             stop = int(np.searchsorted(upto, (upto[at - 1] if at else 0) + _CELLS, side="right"))
             some = slice(at, max(stop, at + 1))
-            shifts = np.cumsum(slices[some]) - slices[some] - spans[some, 0]
+            shifts = np.cumsum(slices[some]) - slices[some] - spans[some, LOW]
             of = np.repeat(np.arange(shifts.size), slices[some])
             made = Stacks.planned(self._shape, spans[some], shifts, -1, room[:, some])
             if made.windows.size:
@@ -205,9 +206,9 @@ class SliceWindows:
         if self._by_sums:
             return sums
         windows, sides, _ = sums
-        steps = np.empty((3, int((sides[1] - sides[0] + 2).sum())), np.int64)
+        steps = np.empty((3, int((sides[SIDE_STOP] - sides[SIDE_FIRST] + 2).sum())), np.int64)
         if windows.size:
-            ring, parts = (int(shifts[0] + spans[0, 0]), mask), np.empty(windows.shape[1], np.int64)
+            ring, parts = (int(shifts[0] + spans[0, LOW]), mask), np.empty(windows.shape[1], np.int64)
             steps = steps[:, : nested(windows, sides, ring, steps, parts)]
             self.parts = (self.parts or 0) + int(parts.sum())
         return Stacks(steps, windows, windows.shape[1] + 1)

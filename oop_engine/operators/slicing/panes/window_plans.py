@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.kernels.partials import HIGH, LOW
 from oop_engine.operators.kernels.slice_plans import climb, descend
 from oop_engine.operators.kernels.slices import closing, measure, plan
 from oop_engine.operators.slicing.accumulator import Accumulator, filled, result_of
@@ -122,8 +123,8 @@ class RunningSums(NamedTuple):
         """Return the windows of a span, ``room`` at most; ``mask``: where slices are in the ring, -1: one by one."""
         windows, sides = np.empty((3, room), np.int64), np.empty((2, room), np.int64)
         found = closing(of.shape, of.grid, np.array(span), windows, sides)
-        slices = np.arange(span[0], span[1] + 1)
-        slices = slices & mask if mask >= 0 else slices - span[0]
+        slices = np.arange(span[LOW], span[HIGH] + 1)
+        slices = slices & mask if mask >= 0 else slices - span[LOW]
         return cls(windows[:, :found], sides[:, :found], slices)
 
     @property

@@ -16,13 +16,13 @@ from oop_engine.core.operator import State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
-from oop_engine.operators.kernels.slices import reopen, reopen_some
+from oop_engine.operators.kernels.partials import HIGH, LOW, NO_WINDOW
+from oop_engine.operators.kernels.slices import SPAN_CUT, SPAN_DONE, reopen, reopen_some
 from oop_engine.operators.slicing.checks import AT_ONCE
 from oop_engine.operators.slicing.output import Output, Stamps
 from oop_engine.operators.slicing.panes.shared_slices import Slicing
 from oop_engine.operators.slicing.panes.sleeping_groups import SleepingGroups
 from oop_engine.operators.slicing.panes.slice_windows import Assembly, SliceWindows
-from oop_engine.operators.slicing.partials import NO_WINDOW
 from oop_engine.operators.slicing.store import Reach, Store
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
@@ -127,11 +127,11 @@ class SliceRing(WindowStore):
     def _groups_until(self, cut: int) -> Integers:
         """Return the groups with windows that close."""
         if len(self.spans) == 1 and not self._ahead:  # no key: to ask all groups would take longer
-            return _FIRST[: int(self.spans[0, 0] < cut)]
+            return _FIRST[: int(self.spans[0, LOW] < cut)]
         return self._sleeping.until(self.spans, self._done if self._ahead else None, cut)
 
     def _close_some(self, slots: Integers, cuts: Integers) -> list[WindowStates]:
-        low, done = self.spans[slots, 0], np.maximum(self._done[slots], self._over)
+        low, done = self.spans[slots, LOW], np.maximum(self._done[slots], self._over)
         some = np.flatnonzero((low < cuts) & (low != NO_WINDOW) & (done < cuts))
         if not some.size:
             return []
@@ -141,9 +141,8 @@ class SliceRing(WindowStore):
 
     def _close_alike(self, slots: Integers, cut: int) -> list[WindowStates]:
         """Close windows of all groups, at once where all close the same ones and have most of their slices."""
-        low, high = self.ring.low, self.ring.high
         first, last = self._reach(slots)
-        first, last = max(first, low), min(last, high, cut - 1)
+        first, last = max(first, self.ring.low), min(last, self.ring.high, cut - 1)
         ends = min(cut, last + self.slicing.longest)
         apart = self._ahead or len(self.partials) or int(slots[-1]) >= self.ring.groups
         cuts = np.empty(slots.size, np.int64)
@@ -185,20 +184,20 @@ class SliceRing(WindowStore):
         lowest, highest = self.spans[slots].T
         spans = np.stack([np.maximum(lowest, low), np.minimum(highest, high), done, cuts])
         # A gap may be long, so not all that has come is looked at together.
-        least = int(max(spans[0].min(), done.min()))
-        last = int(min(spans[1].max() + self.slicing.longest, cuts.max()))
+        least = int(max(spans[LOW].min(), done.min()))
+        last = int(min(spans[HIGH].max() + self.slicing.longest, cuts.max()))
         for begin in range(least, last, _SLICES):
             part = spans.copy()
             if begin > least:
-                part[2] = np.maximum(done, begin)
+                part[SPAN_DONE] = np.maximum(done, begin)
             if begin + _SLICES < last:
-                part[3] = np.minimum(cuts, begin + _SLICES)
-            part[0] = np.maximum(part[0], np.maximum(part[2], low) - self.slicing.longest)
+                part[SPAN_CUT] = np.minimum(cuts, begin + _SLICES)
+            part[LOW] = np.maximum(part[LOW], np.maximum(part[SPAN_DONE], low) - self.slicing.longest)
             yield from self._stretch(slots, part, whole=whole)
 
     def _stretch(self, slots: Integers, spans: Integers, *, whole: bool) -> Iterator[WindowStates]:
-        np.minimum(spans[1], spans[3] - 1, out=spans[1])
-        some = spans[0] <= spans[1]
+        np.minimum(spans[HIGH], spans[SPAN_CUT] - 1, out=spans[HIGH])
+        some = spans[LOW] <= spans[HIGH]
         if not some.all():
             slots, spans = slots[some], spans[:, some]
             if not slots.size:
@@ -211,14 +210,14 @@ class SliceRing(WindowStore):
 
     def _by_span(self, slots: Integers, spans: Integers) -> Iterator[WindowStates]:
         """Take groups with the same cuts together, where they are many and have most of their slices."""
-        order = np.lexsort((slots, spans[3], spans[2]))
+        order = np.lexsort((slots, spans[SPAN_CUT], spans[SPAN_DONE]))
         slots, spans = slots[order], spans[:, order]
-        begins = np.flatnonzero(np.append(True, (np.diff(spans[2:]) != 0).any(axis=0)))
+        begins = np.flatnonzero(np.append(True, (np.diff(spans[SPAN_DONE:]) != 0).any(axis=0)))
         sizes = np.diff(begins, append=slots.size)
         alone = np.repeat(sizes < _SOME, sizes)
         for begin, size in zip(begins[sizes >= _SOME].tolist(), sizes[sizes >= _SOME].tolist(), strict=True):
             some = slice(begin, begin + size)
-            if _full(*spans[:2, some]):
+            if _full(*spans[:SPAN_DONE, some]):
                 yield from self._windows.of_some(slots[some], _span(spans[:, some]))
             else:
                 alone[some] = True
@@ -230,7 +229,7 @@ class SliceRing(WindowStore):
     ) -> list[WindowStates]:
         """Add the slices of the table to the windows that close.  O(slices there x windows of each)."""
         known = len(self.spans)
-        rows = self.partials.find(slots, self.spans[slots, 0], cuts, known)
+        rows = self.partials.find(slots, self.spans[slots, LOW], cuts, known)
         of, at = self.partials.owner(rows)
         states = self.partials.states.take(rows)
         order = np.argsort(slots)
@@ -254,12 +253,12 @@ class SliceRing(WindowStore):
         if groups == len(self.spans) == 1:
             self.ring.forget(needed)
         elif self.few(slots):
-            self.ring.forget_some(slots, self.spans[slots, 0], needed)
+            self.ring.forget_some(slots, self.spans[slots, LOW], needed)
         elif self.ring.used:
             inside = slots < groups
             self.ring.forget(by_slot(slots[inside], needed[inside], groups, NEVER))
         if len(self.partials):
-            self.partials.remove(self.partials.find(slots, self.spans[slots, 0], needed, len(self.spans)))
+            self.partials.remove(self.partials.find(slots, self.spans[slots, LOW], needed, len(self.spans)))
         if self.alone(slots):  # then the lowest slice is a lower bound
             alive = self.alive - reopen_some(self.spans, self._done, slots, needed)
             self.partials.note(alive, self.partials.lowest if alive else NO_WINDOW)
@@ -297,4 +296,5 @@ def _full(lowest: Integers, highest: Integers) -> bool:
 
 def _span(spans: Integers) -> tuple[int, int, int, int]:
     """Return the one span of groups with the same cuts."""
-    return int(spans[0].min()), int(spans[1].max()), int(spans[2, 0]), int(spans[3, 0])
+    done, cut = spans[SPAN_DONE:, 0].tolist()
+    return int(spans[LOW].min()), int(spans[HIGH].max()), done, cut
