@@ -21,7 +21,8 @@ LONG = {  # exceptions, with their sizes: they only shrink
     "oop_engine/cli/on_spark.py": 320,
     "oop_engine/operators/in_order/buffering_aggregate.py": 335,
 }
-KERNEL_LINES, KERNEL_PARAMETERS = 60, 10
+KERNEL_LINES, KERNEL_PARAMETERS, KERNEL_COMMENTS = 60, 10, 5
+HEADER = re.compile(r"^# (?:Layout|Not obvious) ", re.MULTILINE)
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
@@ -43,6 +44,7 @@ OPERATORS = [
     p for p in SOURCES if p.is_relative_to(ROOT / "oop_engine" / "operators") and defines_operator(p)
 ]
 KERNELS = [p for p in SOURCES if p.parent.name == "kernels" and p.name != "__init__.py"]
+EXPLAINED = [p for p in SOURCES if "kernels" in p.parts and p.name != "__init__.py"]
 
 
 def public(tree: ast.Module | ast.ClassDef, prefix: str = "") -> Iterator[tuple[str, Definition]]:
@@ -121,3 +123,22 @@ def test_kernel_is_one_screen(path: Path) -> None:
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
             assert lines <= KERNEL_LINES, f"{name}: {lines} lines"
             assert len(node.args.args) <= KERNEL_PARAMETERS, f"{name}: {len(node.args.args)} parameters"
+
+
+def explains(text: str) -> bool:
+    """Tell whether a file of kernels opens with its layout, or what is not obvious, and has enough comments."""
+    lines = text.splitlines()
+    own = [line for line in lines if line.lstrip().startswith("#") and not line.startswith("# Long:")]
+    return HEADER.search(text) is not None and 100 * len(own) >= KERNEL_COMMENTS * len(lines)
+
+
+def test_kernels_explain_themselves() -> None:
+    silent = [name_of(path) for path in EXPLAINED if not explains(path.read_text())]
+    assert silent == [], "open it with the layout of its arrays, and say what is not obvious"
+
+
+def test_a_planted_kernel_without_comments_is_found() -> None:
+    layout, code = "# Layout       cells[row]\n", "x = 1\n"
+    assert explains(f'"""Words."""\n\n{layout}{layout}{code * 30}')
+    assert not explains(f'"""Words."""\n\n{layout}{layout}{code * 60}')
+    assert not explains(f"# Long: why.\n# Kernels.\n{code}")

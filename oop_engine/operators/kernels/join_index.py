@@ -33,7 +33,8 @@ Rows = NDArray[np.int32]
 Entries = NDArray[np.int64] | NDArray[np.int32]
 """(n, 2): code and time, of 32 bits where they fit."""
 
-CODE, TIME = range(2)  # columns of entries
+# Columns of entries.
+CODE, TIME = range(2)
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio
 _CROWD, _ONE = np.uint64(CROWD), np.uint64(1)

@@ -204,7 +204,8 @@ def _emit_into(cells, its, places, gaps, listed, out, done):
         of[windows], ends[windows], starts[windows] = its[i], last + gaps[level], first
         levels[windows], windows = level, windows + 1
         free[freed] = row
-        freed += level == 0  # states of others are written over when something comes there, which may be now
+        # States of others are written over when something comes there, which may be now.
+        freed += level == 0
         spans[at], spans[at | _ONE] = _FOREVER, -_FOREVER
         if here != there:
             held = spans[into]

@@ -175,7 +175,8 @@ def assign_runs(table, slots, times, gap, begin, most, of, pairs, fingers):
                     spans[run, FIRST], other = time, older[run]
                     if other >= 0 and time <= spans[other, LAST] + gap:
                         spans[run, FIRST], older[run] = spans[other, FIRST], older[other]
-                        owner[other] = -1  # no finger leads there
+                        # No finger leads there.
+                        owner[other] = -1
                         pairs[0, found], pairs[1, found], pairs[2, found] = run, other, run
                         found += 1
             of[i] = run
