@@ -111,8 +111,11 @@ class History:
     def _open(self) -> None:
         if self.writer >= 0:
             os.close(self.writer)
+        self._tick()
+        made = not self.log.exists()  # a file that is there keeps its time
         self.writer = os.open(self.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        os.utime(self.writer, ns=(self._tick(), self.now * _SECOND))
+        if made:
+            os.utime(self.writer, ns=(self.now * _SECOND, self.now * _SECOND))
 
     def _tick(self) -> int:
         self.now += 2
@@ -197,11 +200,16 @@ class History:
             content = pa.input_stream(str(path), compression="zstd").read()
         lines = set(content.splitlines()) - set(self.kept)
         self.may_be_lost.update(lines)
-        if (
-            self.position is None or self.position[1] <= _NAMED
-        ):  # no row of the log was read at the checkpoint
+        if self._no_row(self.position):
             self.unseen.update(_numbers(lines))
+        if self.copied and self.tail is not None and self._no_row(self.tail.position):
+            self.unseen.update(_numbers(lines - set(self.fresh)))
         path.unlink()
+
+    @staticmethod
+    def _no_row(position: Any) -> bool:
+        """Return whether no row of the newest file was read: no reader can tell how many files came after it."""
+        return position is None or position[1] <= _NAMED
 
     def _rotate(self) -> Iterator[None]:
         """Rotate the log, as logrotate does, in steps between which others act."""
@@ -410,7 +418,7 @@ class History:
         lost_or_unread = [line for line in self.warnings if "not exist" not in line]
         assert not twice, f"twice: {twice[:5]}"
         assert missing <= may, f"missing: {sorted(missing - may)[:5]} of {self.written}"
-        assert missing <= self.unseen or lost_or_unread, f"missing, and no line tells: {sorted(missing)[:5]}"
+        assert missing <= self.unseen or lost_or_unread, f"missing, and no line tells: {sorted(missing - self.unseen)[:5]} of {sorted(missing)}"
         assert self.removed or not lost, f"told without a reason: {lost}"
 
 

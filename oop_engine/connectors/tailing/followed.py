@@ -124,6 +124,13 @@ class Followed:
         self.unended = not end
         return lines if end else lines + b"\n"
 
+    def emptied(self, written_ns: int) -> bool:
+        """Return whether the file, of which nothing was ever known, is empty and was written last at another time."""
+        if self._first or self.content.size() or written_ns == self.written_ns:
+            return False
+        self.written_ns = self.newer_ns = written_ns
+        return True
+
     def note_start(self) -> None:
         """Note the first bytes of a file of which nothing was read: a position with them finds its copy."""
         if self.at == 0 and len(self._first) < _HEAD:

@@ -357,6 +357,7 @@ class LogTail:
         listed = os.stat(os.path.dirname(os.path.realpath(self._path))).st_mtime_ns
         if listed == self._listed and not self._copies and time.time_ns() - listed > _TICK_NS:
             return
+        written_ns = file.content.stat().st_mtime_ns  # first: a cut that shows here has left its copy by then
         family, _ = self._stable()
         if (
             not file.same()
@@ -364,7 +365,9 @@ class LogTail:
             return
         fresh = [each for each in family if self._known is None or each.inode not in self._known]
         place = file.position
+        copies = 0
         while (found := self._with_content(place, fresh)) is not None:
+            copies += 1
             with closing(open_bytes(fresh[found].path)) as copy:
                 cut = not begins_with(file.content, copy)
             if cut:
@@ -376,8 +379,37 @@ class LogTail:
                 self._take_copy(file, fresh[found])
                 return
             del fresh[: found + 1]
+        if not copies:
+            self._note_empty(file, written_ns)
+        if self._known is None:
+            self._add_between(file, family)
         self._know(family)
         self._listed = listed
+
+    def _note_empty(self, file: Followed, written_ns: int) -> None:
+        """Warn that an empty file has another time and no copy: it may have had lines and was cut."""
+        if file.emptied(written_ns):
+            self._warn(
+                f"{self._path}: was empty and has been cut again, and there is no copy: lines that were written to it "
+                "in between are lost, if there were any"
+            )
+
+    def _add_between(self, file: Followed, family: list[Generation]) -> None:
+        """Read the rotated files that are newer than a position behind a first line, before the file at the path.
+
+        After a cut that no reader saw the file may begin with the same names.  Its copy, which has them too, is gone.
+        """
+        if len(file.first_line()) < file.at:
+            return
+        between = [each for each in self._unknown(file.newer_ns, family) if each.path.stat().st_size]
+        if not between:
+            return
+        names = ", ".join(each.path.name for each in between)
+        self._warn(
+            f"{self._path}: nothing but its first line was read, and {names} was written after that: read now; files "
+            "that came and went in between are lost, if there were any"
+        )
+        self._files[-1:-1] = [Followed(open_bytes(each.path), 0, self._refuse) for each in between]
 
     # A position.
 

@@ -25,7 +25,7 @@ from oop_engine.service.dead_letters import DeadLetters
 from oop_engine.service.letters.record_reader import RecordReader
 from tests.simulation.rotated_log import check
 
-_ONCE_BROKEN = [29, 1114, 1173, 2205, 2749, 2764, 2996, 3062, 3136, 3576, 4132, 7361, 20787]
+_ONCE_BROKEN = [29, 1114, 1173, 2205, 2749, 2764, 2996, 3062, 3136, 3576, 4132, 7361, 20787, 41812, 41866, 50608]
 """Histories in which files were taken for others: read to byte 0, compressed too early, cut before a look."""
 
 
@@ -186,6 +186,48 @@ def test_the_rest_of_a_rotated_file_is_read_from_its_compressed_form(
     with closing(tail_of(log, position, warnings)) as tail:
         assert taken(tail)[0] == b"two\nthree\n"
     assert warnings == []
+
+
+def test_an_empty_log_that_is_cut_again_without_a_copy_is_named(tmp_path: Path) -> None:
+    log, warnings = tmp_path / "log", list[str]()
+    log.touch()
+    with closing(tail_of(log, None, warnings)) as tail:
+        _, position = taken(tail)
+        log.write_bytes(b"one\n")
+        os.truncate(log, 0)
+        os.utime(log, ns=(1, 1))
+        tail.step()
+        tail.step()
+    assert ["cut again" in line for line in warnings] == [True]
+    with closing(tail_of(log, position, warnings)) as tail:
+        taken(tail)
+    assert len(warnings) == 2  # the position has the time before the cut
+
+
+def test_an_empty_log_with_a_copy_that_is_empty_too_is_no_warning(tmp_path: Path) -> None:
+    log, warnings = tmp_path / "log", list[str]()
+    log.touch()
+    os.utime(log, ns=(1, 1))
+    with closing(tail_of(log, None, warnings)) as tail:
+        taken(tail)
+        (tmp_path / "log.1").touch()
+        os.truncate(log, 0)
+        tail.step()
+    assert warnings == []
+
+
+def test_files_after_a_line_of_names_are_read_though_the_log_begins_with_it_again(tmp_path: Path) -> None:
+    log, warnings = tmp_path / "log", list[str]()
+    log.write_bytes(b"n,m\n")
+    os.utime(log, ns=(1, 1))
+    with closing(tail_of(log, None, warnings)) as tail:
+        _, position = taken(tail)
+    (tmp_path / "log.1").write_bytes(b"m,n\n1,2\n")  # of two copies the first one, with the same names, is gone
+    with log.open("ab") as file:
+        file.write(b"3,4\n")
+    with closing(tail_of(log, position, warnings)) as tail:
+        assert taken(tail)[0] == b"m,n\n1,2\n3,4\n"
+    assert ["log.1 was written after that" in line for line in warnings] == [True]
 
 
 def test_a_symbolic_link_to_another_file_is_a_rotation(tmp_path: Path) -> None:
