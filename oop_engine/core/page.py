@@ -123,9 +123,10 @@ class Page:
             )
             msg = f"page: columns must have the same number of rows; got {rows}"
             raise ContractError(msg) from error
-        return cls(
-            schema, batch, None if arrival is None else arrivals(arrival, schema.unit), _progressing=times
+        known = (
+            None if arrival is None else arrivals(arrival, schema.unit, schema.type_of(schema.progressing))
         )
+        return cls(schema, batch, known, _progressing=times)
 
     @classmethod
     def from_arrow(cls, schema: Schema, data: Any, *, arrival: str | None = None) -> Page:

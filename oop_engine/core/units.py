@@ -16,7 +16,7 @@ import numpy as np
 
 from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import UnitError
-from oop_engine.core.values.length_texts import FORMS, PER_SECOND, has_word, parsed
+from oop_engine.core.values.length_texts import FORMS, PER_SECOND, has_word, no_length, parsed
 
 __all__ = ["TIME_UNITS", "Clock", "Length", "dated", "instant", "lasting", "to_seconds", "to_units"]
 
@@ -77,7 +77,8 @@ def _units(length: str | timedelta, unit: str, place: str) -> int:
         form = FORMS if unit in TIME_UNITS else "'900'"
         msg = f"{place} must read like {form}; got {length!r}"
         if has_word(length):
-            msg = f"{place} must be in {unit!r}; got {length!r}: write it like {form}"
+            of = "a length of time" if unit in TIME_UNITS else f"in {unit!r}"
+            msg = f"{place} must be {of}; got {length!r}: {no_length(length)}write it like {form}"
         raise UnitError(msg)
     number, is_time = found
     return _timed(number, unit, length, place) if is_time else _whole(number, unit, length, place)

@@ -78,6 +78,9 @@ def format_of(path: str | Path, format: str | None = None) -> str:
     """
     asked = format or without_codec(path).suffix.lower().lstrip(".")
     if asked not in _OF_SUFFIX:
+        if not format and Path(path).is_dir():
+            msg = f"{path}: is a folder: give one of its files, or read all with scan({str(path)!r}) or GrowingFolder"
+            raise UsageError(msg)
         known = sorted(_OF_SUFFIX)
         hint = did_you_mean(asked, known)
         msg = f"{path}: unknown trace format {asked!r}: use one of {', '.join(known)}{hint}"

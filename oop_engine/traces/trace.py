@@ -18,6 +18,7 @@ from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.format import Reader, Record, plain
 from oop_engine.traces.format_registry import FORMATS, format_of, is_format
 from oop_engine.traces.formats.csv import CsvReader
+from oop_engine.traces.formats.csv_cells import check_zone
 from oop_engine.traces.formats.json_lines import JsonReader
 from oop_engine.traces.formats.parquet import ParquetReader
 from oop_engine.traces.formats.partitions import partition_column, partitions, with_partitions
@@ -238,6 +239,8 @@ def open_trace(
     if schema is None:
         schema = _schema_of(path, reader, time, unit, arrival)
     check_fields(path, reader, schema, arrival)
+    if isinstance(reader, CsvReader):
+        check_zone(str(path), reader.csv, schema.fields)
     return Trace(path, reader, schema, arrival, page_rows, on_refused, declared, constants)
 
 

@@ -22,6 +22,7 @@ from oop_engine.core.punctuation import NEVER, Punctuation
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import TIME_UNITS
 from oop_engine.core.values.arrays import converted, without_views
+from oop_engine.core.values.arrow_data import check_arrival_zone
 from oop_engine.core.values.kinds import converts, reads_nested_texts, reads_texts, way_out
 from oop_engine.traces.format import LINE, LINE_NUMBER, REFUSED, Reader, readable
 from oop_engine.traces.punctuation_records import fit_punctuation
@@ -148,6 +149,7 @@ def _check_unit(path: Path, reader: Reader, schema: Schema, arrival: str | None)
 def _check_arrival(path: Path, schema: Schema, arrival: pa.Field) -> None:
     time = schema.type_of(schema.progressing)
     if pa.types.is_timestamp(arrival.type):
+        check_arrival_zone(arrival.type, time, f"{path}: arrival column {arrival.name!r}", TraceError)
         if schema.unit in TIME_UNITS:
             return
     elif pa.types.is_integer(arrival.type) and pa.types.is_integer(time):

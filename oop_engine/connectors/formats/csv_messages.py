@@ -24,7 +24,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.core.values.arrays import converted
 from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.format import REFUSED
-from oop_engine.traces.formats.csv_cells import canonical
+from oop_engine.traces.formats.csv_cells import canonical, check_zone
 from oop_engine.traces.formats.csv_rows import CsvRows
 from oop_engine.traces.formats.csv_sniffed import sniffed_delimiter
 from oop_engine.traces.formats.encodings import MARKS
@@ -62,6 +62,7 @@ class CsvMessages(MessageFormat):
         check_texts(Path(place), self.columns)
         self._sniffs = csv is None or csv.delimiter is None
         self._csv = csv or CsvFormat()
+        check_zone(place, self._csv, self.columns)
         if self._sniffs:
             self._csv = replace(self._csv, delimiter=";" if self._csv.decimal == "," else ",")
         if by_lines and codecs.lookup(self._csv.encoding or "utf-8").name.startswith(("utf-16", "utf-32")):
@@ -158,10 +159,10 @@ class CsvMessages(MessageFormat):
             cells = CsvRows(replace(self._csv, delimiter=found), [], spans=False).cells(text)
             if cells is not None and self._needed <= {*cells}:
                 self._csv = replace(self._csv, delimiter=found)
-                return cells
+                return self._each_once(cells, first=first)
         cells = CsvRows(self._csv, [], spans=False).cells(text) or [text]
         if self._needed <= {*cells}:
-            return cells
+            return self._each_once(cells, first=first)
         if self._is_row(cells):
             return None
         if first or 2 * len(self._needed & {*cells}) >= len(cells):
@@ -174,6 +175,16 @@ class CsvMessages(MessageFormat):
                 raise TraceError(msg)
             return cells
         return None
+
+    def _each_once(self, cells: list[bytes], *, first: bool) -> list[bytes]:
+        """Return the names of a header; raises ``TraceError`` if the first line of a file has a needed one twice."""
+        if (
+            first
+            and (name := next((name for name in self._needed if cells.count(name) > 1), None)) is not None
+        ):
+            msg = f"{self.place}: the first line has {name.decode()!r} twice: rename one"
+            raise TraceError(msg)
+        return cells
 
     def _is_row(self, cells: list[bytes]) -> bool:
         """Tell whether cells are a row by their number and their time."""

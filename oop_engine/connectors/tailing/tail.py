@@ -401,7 +401,11 @@ class LogTail:
         """
         if len(file.first_line()) < file.at:
             return
-        between = [each for each in self._unknown(file.newer_ns, family) if each.path.stat().st_size]
+        between = [
+            each
+            for each in self._unknown(file.newer_ns, family)
+            if each.path.stat().st_size and not self._is_prefix(each, file.content)
+        ]
         if not between:
             return
         names = ", ".join(each.path.name for each in between)

@@ -9,10 +9,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.core.errors import ContractError
+from oop_engine.core.errors import ContractError, EngineError
 from oop_engine.core.units import TIME_UNITS
 
-__all__ = ["TIME_KEYS", "arrivals", "check_unit", "is_arrow", "no_rows", "record_batches"]
+__all__ = [
+    "TIME_KEYS",
+    "arrivals",
+    "check_arrival_zone",
+    "check_unit",
+    "is_arrow",
+    "no_rows",
+    "record_batches",
+]
 
 TIME_KEYS = ("oop_engine.time", "oop_engine.unit", "oop_engine.arrival")
 """Metadata of columns: the one that makes progress, its unit, and the one with the times of arrival."""
@@ -27,13 +35,27 @@ def no_rows(fields: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in fields], schema=fields)
 
 
-def arrivals(values: Any, unit: str) -> NDArray[np.int64]:
+def check_arrival_zone(
+    kind: pa.DataType, time: pa.DataType, place: str, error: type[EngineError] = ContractError
+) -> None:
+    """Raise ``error`` if either arrivals of a type or the progressing attribute ``time`` has a zone, and not both."""
+    both = pa.types.is_timestamp(kind) and pa.types.is_timestamp(time)
+    if both and (kind.tz is None) != (time.tz is None):
+        msg = f"{place} must have a zone if event time has one, and none else; got {kind} beside {time}: convert one"
+        raise error(msg)
+
+
+def arrivals(values: Any, unit: str, time: pa.DataType | None = None) -> NDArray[np.int64]:
     """Return times of arrival in ``unit``, int64 (rows,): of integers, or of times, which are rounded down.
 
-    Raises ``ContractError`` for others, and for integers beyond int64.
+    ``time``: the type of the progressing attribute.  Times of NumPy have no zone, whatever it has.  Raises
+    ``ContractError`` for others, for integers beyond int64, and for times of Arrow and pandas of which one side has a
+    zone.
     """
     if hasattr(values, "iloc"):  # of pandas: moments in a zone would be objects
         values = pa.array(values)
+    if time is not None and isinstance(kind := getattr(values, "type", None), pa.DataType):
+        check_arrival_zone(kind, time, "page: arrivals")
     found = np.asarray(values)
     if found.dtype.kind == "M":
         return _in_unit(found, unit)

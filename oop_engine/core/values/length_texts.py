@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-__all__ = ["FORMS", "PER_SECOND", "has_word", "parsed", "time_word"]
+__all__ = ["FORMS", "PER_SECOND", "has_word", "no_length", "parsed", "time_word"]
 
 FORMS = "'15 min', '1 minute', '1h30m', 'PT15M' or '900'"
 """Examples for messages."""
@@ -32,6 +32,7 @@ _WORDS = {
     "D": "d day days",
     "W": "w week weeks",
 }
+_NO_LENGTH = {"mo", "mon", "month", "months", "q", "quarter", "quarters", "y", "yr", "yrs", "year", "years"}
 _UNIT_OF = {word: unit for unit, words in _WORDS.items() for word in words.split()}
 _PART = r"(\d+(?:\.\d+)?)\s*([A-Za-z\u00b5\u03bc_]+)"
 _ONE = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([A-Za-z\u00b5\u03bc_]+)?")
@@ -58,6 +59,15 @@ def has_word(text: str) -> bool:
     """Tell whether a text is a number with a word behind it: it may be of another unit."""
     found = _ONE.fullmatch(text.strip())
     return found is not None and found[2] is not None
+
+
+def no_length(text: str) -> str:
+    """Return a remark on the word behind a number: a month and a year have no fixed length, others are unknown."""
+    found = _ONE.fullmatch(text.strip())
+    word = found[2] if found and found[2] else ""
+    if word == "M" or word.lower() in _NO_LENGTH:
+        return f"{word!r} has no fixed length; "
+    return f"there is no unit {word!r}; " if word else ""
 
 
 def parsed(text: str, own: str) -> tuple[Fraction, bool] | None:

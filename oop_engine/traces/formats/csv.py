@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import json
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import partial
@@ -135,7 +136,7 @@ class CsvReader:
         if cells is None or len(text) >= LONGEST:
             msg = f"empty, or a quote that does not close: {text[:80]!r}" if text else "empty"
             raise ValueError(msg)
-        names = [cell.decode() for cell in cells]
+        names = _numbered([cell.decode() for cell in cells], wanted)
         if len(set(names)) < len(names):
             msg = f"{self._path}: line {rows.line - 1}: column names must differ; got {', '.join(names)}: rename one"
             raise TraceError(msg)
@@ -225,6 +226,16 @@ def _with_last(blocks: Iterator[bytes]) -> Iterator[tuple[bytes, bool]]:
         yield held, False
         held = block
     yield held, True
+
+
+def _numbered(names: list[str], wanted: Collection[str]) -> list[str]:
+    """Return names of columns, a number behind those that come again and are not ``wanted``: nobody reads them."""
+    seen: Counter[str] = Counter()
+    found = []
+    for name in names:
+        seen[name] += 1
+        found.append(f"{name} ({seen[name]})" if wanted and seen[name] > 1 and name not in wanted else name)
+    return found
 
 
 def _is_utf8(encoding: str) -> bool:

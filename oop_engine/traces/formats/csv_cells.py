@@ -12,10 +12,20 @@ import re
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from oop_engine.core.errors import TraceError
 from oop_engine.core.values.arrays import converted
 from oop_engine.traces.csv_format import CsvFormat
 
-__all__ = ["MISREAD", "MONTHS", "canonical", "date_pattern", "dates_of", "matches", "number_pattern"]
+__all__ = [
+    "MISREAD",
+    "MONTHS",
+    "canonical",
+    "check_zone",
+    "date_pattern",
+    "dates_of",
+    "matches",
+    "number_pattern",
+]
 
 _PATTERN = {
     "d": r"(?P<d>[0-9]{1,2})", "m": r"(?P<m>[0-9]{1,2})", "Y": r"(?P<Y>[0-9]{4})", "H": r"(?P<H>[0-9]{1,2})",
@@ -43,6 +53,17 @@ def canonical(cells: pa.Array, kind: pa.DataType, format: CsvFormat) -> pa.Array
             return texts
         return _in_zone(texts, format.zone, "ns" if kind.unit == "ns" else "us")
     return cells
+
+
+def check_zone(place: str, format: CsvFormat, columns: pa.Schema) -> None:
+    """Raise ``TraceError`` if the format has a zone, which makes times of UTC, and a column has none."""
+    for field in columns if format.zone else ():
+        if pa.types.is_timestamp(field.type) and field.type.tz is None:
+            msg = (
+                f"{place}: CsvFormat: zone={format.zone!r} makes times of UTC; {field.name!r} is {field.type}, "
+                f"without a zone: declare timestamp[{field.type.unit}, UTC], or leave the zone out"
+            )
+            raise TraceError(msg)
 
 
 def _texts(cells: pa.Array) -> pa.Array:

@@ -1,7 +1,8 @@
 """Guessing: the types of columns of texts, by the first of them.
 
-A guess never makes two different texts one value, for they may be keys: ``007``, ``+7`` and ``7``, or ``1.0`` and
-``1``, are texts.  Times whose texts have offsets are of UTC; a column with and without offsets is text.
+A guess never makes two different texts one value, for they may be keys: ``007``, ``+7`` and ``7``, ``1.0`` and ``1``,
+or ``true`` and ``True`` are texts.  Moments are compared as moments: texts of the same one are one value.  Times whose
+texts have offsets are of UTC; a column with and without offsets is text.
 """
 
 from __future__ import annotations
@@ -138,9 +139,11 @@ def _reads(known: pa.Array, kind: pa.DataType, prepared: Prepared | None, *, exa
     values, bad = converted(as_given, kind)
     if bad is not None and bad.true_count:
         return False
-    if pa.types.is_timestamp(kind) or pa.types.is_boolean(kind):
+    if pa.types.is_timestamp(kind):
         return True
     there = values.drop_null()
+    if pa.types.is_boolean(kind):
+        return not exact or len(there.unique()) == len(known)
     if not len(there):
         return False
     if pa.types.is_integer(kind) and pc.any(pc.and_(merged_by(as_given, kind), values.is_valid())).as_py():

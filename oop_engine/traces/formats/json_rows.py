@@ -162,7 +162,7 @@ def object_of(line: bytes) -> dict[str, Any] | str:
     if line.count(b"[") + line.count(b"{") > DEEPEST and _depth(line) > DEEPEST:
         return f"the line is nested deeper than {DEEPEST} levels"
     try:
-        found = _DECODER.decode(line.decode())
+        found = _DECODER.decode(line.decode("utf-8-sig"))  # files with a mark may have been put together
     except UnicodeDecodeError:
         return "the line is no UTF-8"
     except ValueError:

@@ -25,7 +25,24 @@ from oop_engine.service.dead_letters import DeadLetters
 from oop_engine.service.letters.record_reader import RecordReader
 from tests.simulation.rotated_log import check
 
-_ONCE_BROKEN = [29, 1114, 1173, 2205, 2749, 2764, 2996, 3062, 3136, 3576, 4132, 7361, 20787, 41812, 41866, 50608]
+_ONCE_BROKEN = [
+    29,
+    1114,
+    1173,
+    2205,
+    2749,
+    2764,
+    2996,
+    3062,
+    3136,
+    3576,
+    4132,
+    7361,
+    20787,
+    41812,
+    41866,
+    50608,
+]
 """Histories in which files were taken for others: read to byte 0, compressed too early, cut before a look."""
 
 
@@ -222,7 +239,9 @@ def test_files_after_a_line_of_names_are_read_though_the_log_begins_with_it_agai
     os.utime(log, ns=(1, 1))
     with closing(tail_of(log, None, warnings)) as tail:
         _, position = taken(tail)
-    (tmp_path / "log.1").write_bytes(b"m,n\n1,2\n")  # of two copies the first one, with the same names, is gone
+    (tmp_path / "log.1").write_bytes(
+        b"m,n\n1,2\n"
+    )  # of two copies the first one, with the same names, is gone
     with log.open("ab") as file:
         file.write(b"3,4\n")
     with closing(tail_of(log, position, warnings)) as tail:

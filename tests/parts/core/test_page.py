@@ -77,6 +77,21 @@ def test_each_row_has_an_arrival_or_none_has() -> None:
         Page.of(SCHEMA, {"ts": [1, 2], "src": ["a", "b"]}, [1])
 
 
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_arrivals_have_a_zone_if_event_time_has_one(zone: str | None) -> None:
+    schema = Schema({"ts": pa.timestamp("s", zone)}, "ts")
+    times = pa.array([5], pa.int64())
+    table = pa.table(
+        {
+            "ts": times.cast(pa.timestamp("s", zone)),
+            **{str(z): times.cast(pa.timestamp("ms", z)) for z in (None, "UTC")},
+        }
+    )
+    assert Page.from_arrow(schema, table, arrival=str(zone)).arrival.tolist() == [0]  # type: ignore[union-attr]
+    with pytest.raises(ContractError, match="arrivals must have a zone if event time has one, and none else"):
+        Page.from_arrow(schema, table, arrival="UTC" if zone is None else "None")
+
+
 def test_parts_keep_their_arrivals() -> None:
     for part, rows in [
         (PAGE.slice(1, 3), [1, 2]),

@@ -45,3 +45,10 @@ def test_no_types_are_guessed_where_a_schema_has_them(tmp_path, monkeypatch):
     assert page.to_pylist() == [{"ts": 1, "host": "a"}, {"ts": 2, "host": "b"}]
     with pytest.raises(AssertionError):
         open_trace(path, time="ts", unit="s")
+
+
+def test_files_with_a_mark_may_have_been_put_together(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'\xef\xbb\xbf{"ts": 1}\n\xef\xbb\xbf{"ts": 2}\n')
+    trace = open_trace(path, time="ts", unit="s")
+    assert [row["ts"] for page in trace.pages() for row in page.to_pylist()] == [1, 2]

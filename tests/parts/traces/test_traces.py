@@ -154,10 +154,12 @@ def test_an_error_leaves_no_file_and_the_old_one_in_place(tmp_path, format):
     assert path.read_bytes() == b"old"
 
 
-def test_formats_go_by_suffix():
+def test_formats_go_by_suffix(tmp_path):
     assert format_of("a/b.NDJSON") == "jsonl"
     assert format_of("a/b.feather") == "arrow"
     assert format_of("a/b.txt", "csv") == "csv"
+    with pytest.raises(UsageError, match=r"is a folder: give one of its files, or read all with scan\("):
+        open_trace(tmp_path, time="ts", unit="s")
     with pytest.raises(UsageError, match="unknown trace format 'txt'"):
         format_of("b.txt")
 
