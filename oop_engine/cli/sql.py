@@ -32,6 +32,9 @@ _ROWS = 20
     "--table", "tables", multiple=True, metavar="NAME=FILE", help="A table of this name. Repeat for several."
 )
 @click.option(
+    "--unit", default="", metavar="UNIT", help="The unit of event times that are integers: s, ms, us, ns."
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -43,7 +46,13 @@ _ROWS = 20
     "--on", "runner", type=click.Choice(["inline", "spark"]), default="inline", help="Where it runs."
 )
 def sql(
-    text: str | None, tables: tuple[str, ...], out: Path | None, as_json: bool, explain: bool, runner: str
+    text: str | None,
+    tables: tuple[str, ...],
+    unit: str,
+    out: Path | None,
+    as_json: bool,
+    explain: bool,
+    runner: str,
 ) -> None:
     """Answer a query in SQL over files; without QUERY, a prompt.
 
@@ -66,7 +75,7 @@ def sql(
             raise UsageError(msg)
         from oop_engine.cli.running.sql_prompt import prompt
 
-        prompt(named, answer, click.echo)
+        prompt(named, answer, click.echo, unit)
         return
     if out is not None and out.suffix != ".json":
         from oop_engine.traces.format_registry import format_of
@@ -75,7 +84,7 @@ def sql(
     check_output("--out", out, *[(f"--table {name}", path) for name, path in named.items()])
     text = Path(text).read_text("utf-8") if text.endswith(".sql") and Path(text).is_file() else text
     with _notes():
-        query = _query(text, named)
+        query = _query(text, named, unit)
         if explain:
             click.echo(query.explain())
             return
@@ -90,10 +99,10 @@ def _named(text: str) -> tuple[str, str]:
     return name, path
 
 
-def _query(text: str, tables: dict[str, str]) -> DataStream:
-    from oop_engine.query.sql.entry import sql as query_of
+def _query(text: str, tables: dict[str, str], unit: str) -> DataStream:
+    from oop_engine.query.sql.entry import last_of
 
-    return query_of(text, **tables)
+    return last_of(text, tables, unit)
 
 
 def answer(

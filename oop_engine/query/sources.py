@@ -95,6 +95,17 @@ class Columns:
         measure = asked if disorder is None else None
         return DataStream(of_operator("event-time", operator, source, measure=measure))
 
+    def is_integer(self, column: str) -> bool:
+        """Tell whether a column is of integers, so that it is an event time by a unit alone."""
+        return column in self._fields.names and pa.types.is_integer(self._fields.field(column).type)
+
+    def knows_unit(self) -> bool:
+        """Tell whether the data are a file that has the unit of its times."""
+        if not isinstance(self._feed, str | Path):
+            return False
+        first = files_in(self._feed)[0]
+        return bool(FORMATS[format_of(first, None)].reader(first, ()).marks.unit)
+
     def _timed(self, column: str, unit: str) -> Schema:
         """Return the columns with ``column`` as event time; of a file whose types are guessed, a text may be a time."""
         if isinstance(self._feed, str | Path):

@@ -28,12 +28,12 @@ CHANGES CREATE VIEW TABLE INSERT INTO CASE WHEN THEN ELSE END count sum avg min 
 class Sitting:
     """The statements of one sitting: views stay, each SELECT is answered."""
 
-    def __init__(self, tables: dict[str, Any]) -> None:
-        self._tables, self._views = tables, ""
+    def __init__(self, tables: dict[str, Any], unit: str = "") -> None:
+        self._tables, self._unit, self._views = tables, unit, ""
 
     def answer(self, text: str) -> Iterator[DataStream | str]:
         """Yield the query of a text, or lines to print."""
-        from oop_engine.query.sql.entry import results_of, sql
+        from oop_engine.query.sql.entry import last_of, results_of
 
         command, _, rest = text.strip().partition(" ")
         if command in ("\\h", "\\help", "help", "?"):
@@ -46,13 +46,13 @@ class Sitting:
         elif command == "\\profile":
             yield self._profiled(rest.strip().strip("'"))
         elif command == "\\explain":
-            yield sql(self._views + rest, **self._tables).explain()
+            yield last_of(self._views + rest, self._tables, self._unit).explain()
         elif command.upper() == "CREATE":
-            results_of(f"{self._views}{text}", self._tables)
+            results_of(f"{self._views}{text}", self._tables, self._unit)
             self._views += f"{text.rstrip().rstrip(';')};\n"
             yield "declared"
         else:
-            yield sql(self._views + text, **self._tables)
+            yield last_of(self._views + text, self._tables, self._unit)
 
     @staticmethod
     def _profiled(path: str) -> str:
@@ -65,7 +65,12 @@ class Sitting:
         return f"{columns!r}\nevent time {times[0]}:\n{columns.event_time(times[0]).explain()}"
 
 
-def prompt(tables: dict[str, Any], answer: Callable[[DataStream], None], echo: Callable[[str], None]) -> None:
+def prompt(
+    tables: dict[str, Any],
+    answer: Callable[[DataStream], None],
+    echo: Callable[[str], None],
+    unit: str = "",
+) -> None:
     """Read queries until the end of the input, and answer each; raises ``SetupError`` without prompt_toolkit.
 
     ``answer`` runs a query and shows its results, ``echo`` prints a line.
@@ -77,7 +82,7 @@ def prompt(tables: dict[str, Any], answer: Callable[[DataStream], None], echo: C
     except ImportError as error:
         msg = "the prompt needs prompt_toolkit: pip install 'oop-engine[sql]'"
         raise SetupError(msg) from error
-    session = Sitting(tables)
+    session = Sitting(tables, unit)
     history = FileHistory(str(Path.home() / ".oop_engine_sql"))
     completer = WordCompleter(
         [*_WORDS.split(), *tables, *(str(one) for one in Path().glob("*.csv"))], ignore_case=True

@@ -9,7 +9,7 @@ from oop_engine.core.errors import UsageError
 from oop_engine.query.data_stream import DataStream
 from oop_engine.query.sql.reading.texts import statements_in
 
-__all__ = ["results_of", "sql"]
+__all__ = ["last_of", "results_of", "sql"]
 
 
 def sql(text: str, /, **streams: Any) -> DataStream:
@@ -28,19 +28,24 @@ def sql(text: str, /, **streams: Any) -> DataStream:
     >>> n.run().table.to_pylist()
     [{'window_end': 10, 'n': 2}, {'window_end': 20, 'n': 1}]
     """
-    found = results_of(text, streams)
+    return last_of(text, streams)
+
+
+def last_of(text: str, streams: Mapping[str, Any], unit: str = "") -> DataStream:
+    """Return the query of the last SELECT; ``unit`` is that of integer event times of files and rows."""
+    found = results_of(text, streams, unit)
     if not found:
         msg = "sql: the text has no SELECT: end it with one"
         raise UsageError(msg)
     return list(found.values())[-1]
 
 
-def results_of(text: str, streams: Mapping[str, Any]) -> dict[str, DataStream]:
+def results_of(text: str, streams: Mapping[str, Any], unit: str = "") -> dict[str, DataStream]:
     """Return the results of a text of several statements: of INSERT by its target, of a SELECT as ``"result"``."""
     statements = statements_in(text)
     from oop_engine.query.sql.planner import Planner
 
-    planner = Planner(text, streams)
+    planner = Planner(text, streams, unit)
     for statement in statements:
         planner.take(statement)
     return planner.results

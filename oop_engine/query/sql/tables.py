@@ -24,10 +24,10 @@ __all__ = ["Tables"]
 
 
 class Tables:
-    """Tables by name; one that is read for the first time becomes a stream with an event time."""
+    """Tables by name; one that is read for the first time becomes a stream with an event time, integers in ``unit``."""
 
-    def __init__(self, text: str, given: Mapping[str, Any]) -> None:
-        self._text = text
+    def __init__(self, text: str, given: Mapping[str, Any], unit: str = "") -> None:
+        self._text, self._unit = text, unit
         self._given: dict[str, Any] = dict(given)
 
     @property
@@ -86,9 +86,17 @@ class Tables:
                 given, columns_of(given.schema, hidden=given.finish.hidden), finish=given.finish
             )
         columns = given if isinstance(given, Columns) else scan(given, key)
-        stream = columns.event_time(time or self._time_of(node, columns))
+        stream = self._with_time(node, columns, time or self._time_of(node, columns))
         self._given[key] = NamedStream(stream, columns_of(stream.schema))
         return self.relation(node)
+
+    def _with_time(self, node: Any, columns: Columns, time: str) -> DataStream:
+        if not columns.is_integer(time):
+            return columns.event_time(time)
+        if not self._unit and not columns.knows_unit():
+            words = f"the event time {time!r} is an integer: give its unit, --unit s, or event_time({time!r}, unit='s')"
+            raise mistake(self._text, node, words)
+        return columns.event_time(time, unit=self._unit)
 
     def _scanned(self, node: Any) -> Columns:
         try:

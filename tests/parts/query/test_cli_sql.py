@@ -51,6 +51,17 @@ def test_a_query_over_a_file(folder: Path) -> None:
     assert "4 rows read, 2 results; no tuples were late" in done.stderr
 
 
+def test_an_integer_event_time_has_the_unit_that_is_given(folder: Path) -> None:
+    (folder / "n.csv").write_text("at,host\n1,a\n12,b\n")
+    text = "SELECT host, window_end FROM TUMBLE('n.csv', at, INTERVAL '10 seconds') GROUP BY ALL"
+    assert "the event time 'at' is an integer: give its unit, --unit s" in called("sql", text).stderr
+    done = called("sql", text, "--unit", "ms", "--json")
+    assert [json.loads(line)["window_end"] for line in done.stdout.splitlines()] == [10_000, 10_000]
+    assert (
+        len(called("sql", "SELECT host FROM 'access.csv'", "--unit", "s", "--json").stdout.splitlines()) == 4
+    )
+
+
 def test_results_go_into_a_file(folder: Path) -> None:
     text = "SELECT host, window_end, count(*) AS n FROM TUMBLE(log, ts, INTERVAL '1 minute') GROUP BY ALL"
     done = called("sql", text, "--table", "log=access.csv", "--out", "counts.parquet")
