@@ -40,6 +40,12 @@ _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _LONGEST_US = len("2026-03-01T10:00:00.123456")
 _NOT_US = r"\.[0-9]{6}0*[1-9]"
 _OF_JAVA = r"(?i)x|[0-9.][df]$"  # 1.5f, 0x1p3
+_BOOL = r"(?i)^(true|false|0|1)$"
+_WHOLE = r"^(-?[0-9]+|[+-]?[0-9]+\.0*)$"
+_NO_FRACTION = r"^\+|\.0*$"
+_CLOCK = r"[0-9]{2}(:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?)?"
+_INSTANT = rf"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([ T]{_CLOCK}(Z|[+-][0-9]{{2}}(:?[0-9]{{2}})?)?)?$"
+_MANTISSA = {"float32": 24 - 1, "float64": 53 - 1}  # the place of the first bit of a float above its last
 _LONGEST_NAME = 200  # of 255 bytes, with room for a prefix
 _NS_A_US = 1000
 _ROUND = {"s": 1_000_000, "ms": 1_000}  # microseconds in a unit
@@ -114,8 +120,28 @@ def _value(text: SparkColumn, column: Column, form: CsvFormat) -> SparkColumn:
         plain = F.regexp_replace(plain, ",", F.lit(".")) if form.decimal == "," else plain
         text = F.when(text.rlike(number_pattern(form)), plain).when(~text.rlike(MISREAD), text)
     if column.type in ("float32", "float64"):
-        text = F.when(~text.rlike(_OF_JAVA), text)
-    return text.try_cast(SPARK_TYPES[column.type])
+        return _once(F.when(~text.rlike(_OF_JAVA), text), lambda one: _float(one, column.type))
+    if column.type == "bool":  # Spark reads 'yes' and 't'
+        return F.when(text.rlike(_BOOL), text.try_cast("boolean"))
+    whole = F.regexp_replace(F.when(text.rlike(_WHOLE), text), _NO_FRACTION, F.lit(""))
+    return whole.try_cast(SPARK_TYPES[column.type])
+
+
+def _float(text: SparkColumn, kind: str) -> SparkColumn:
+    """Return a text as a float; null if it is too large, or a whole number that the float would round.
+
+    A whole number has room if the bits below the last one of the float are 0: it is a multiple of that one.
+    """
+    from pyspark.sql import functions as F
+
+    value = text.try_cast(SPARK_TYPES[kind])
+    digits = F.when(text.rlike(r"^[+-]?[0-9]+$"), text).try_cast("decimal(38,0)")
+    below = F.greatest(F.floor(F.log2(F.abs(value.cast("double")))) - _MANTISSA[kind], F.lit(0))
+    last = F.pow(F.lit(2.0), below).try_cast("decimal(38,0)")
+    rounded = (F.abs(value) >= 2.0 ** _MANTISSA[kind]) & text.rlike(r"^[+-]?[0-9]+$")
+    rounded &= F.coalesce(digits % last != 0, F.lit(True))
+    infinite = (F.abs(value) == F.lit(float("inf"))) & ~text.rlike("(?i)inf")
+    return F.when(~(rounded | infinite), value)
 
 
 def _once(value: SparkColumn, then: Callable[[SparkColumn], SparkColumn]) -> SparkColumn:
@@ -161,9 +187,9 @@ def _instant(text: SparkColumn, column: Column) -> SparkColumn:
     if column.format:
         local = F.try_to_timestamp(text, F.lit(column.format))
         return local if column.zone == "UTC" else _in_zone(local, column.zone)
-    # Spark reads '12:30' as of today, and '2013' as a year.
+    # Spark reads '12:30' as of today, '2013' as a year, and names of zones.
     whole = (F.length(text) <= _LONGEST_US) | ~text.rlike(_NOT_US)
-    found = F.when((F.substring(text, 5, 1) == "-") & whole, text.try_cast("timestamp"))
+    found = F.when(text.rlike(_INSTANT) & whole, text.try_cast("timestamp"))
     return (
         found
         if column.zone == "UTC"

@@ -29,6 +29,7 @@ _ZEROS["s"] = r"()\.0+([^0-9].*)?$"
 _SOME_DAY = "1970-01-01T"
 _WHOLE = r"^[+-]?[0-9]+$"
 _NUMBER = r"^[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?:\.[0-9]*)?[eE][+-]?[0-9]{1,3})$"
+_HEXADECIMAL = r"^\s*[+-]?0[xX]"
 _MANTISSA = {16: 11, 32: 24, 64: 53}  # bits of the whole numbers that a float of so many bits has
 
 
@@ -76,6 +77,10 @@ def _of_width(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array |
 
 def _read(texts: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array | None]:
     """Read texts; numbers that Arrow reads as they stand have neither white space nor words for null."""
+    if pa.types.is_integer(kind) and _may_be_hexadecimal(texts):  # Arrow reads 0xFF as -1 into eight bits
+        found = pc.match_substring_regex(texts, _HEXADECIMAL).fill_null(False)
+        values, bad = _cast(prepared(pc.if_else(found, pa.scalar(None, texts.type), texts), kind), kind)
+        return values, found if bad is None else pc.or_(found, bad)
     if pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind):
         try:
             values = texts.cast(kind)
@@ -84,6 +89,13 @@ def _read(texts: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array | None
         else:
             return (values, None) if pa.types.is_integer(kind) else _as_floats(texts, kind, values, None)
     return _cast(prepared(texts, kind), kind)
+
+
+def _may_be_hexadecimal(texts: pa.Array) -> bool:
+    """Tell whether there is an x in the bytes of texts."""
+    data = texts.buffers()[2] if len(texts.buffers()) == 3 else None
+    held = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
+    return bool((held == ord("x")).any() or (held == ord("X")).any())
 
 
 def _cast(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array | None]:

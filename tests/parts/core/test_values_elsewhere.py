@@ -32,6 +32,7 @@ from oop_engine import (
     write_trace,
 )
 from oop_engine.core.units import to_units
+from oop_engine.core.values.arrays import converted
 from oop_engine.operators import CountDistinct, First, Max, Min, Mode, Session, Sum, Tumbling, WindowAggregate
 from oop_engine.testing import END, Driver
 
@@ -64,6 +65,14 @@ def test_a_length_is_the_one_that_is_written_or_refused(length: Any, unit: str, 
         return
     with pytest.raises(UnitError, match="range must "):
         to_units(length, unit, "range")
+
+
+def test_a_hexadecimal_text_is_no_number() -> None:  # Arrow reads 0xFF as -1 into eight bits
+    for kind in (pa.int8(), pa.int64(), pa.uint64(), pa.float64()):
+        values, bad = converted(pa.array(["0xFF", "5", None, " 0X1", "-0x1", " 7"]), kind)
+        assert values.to_pylist() == [None, 5, None, None, None, 7]
+        assert bad is not None
+        assert bad.to_pylist() == [True, False, False, True, True, False]
 
 
 @pytest.mark.parametrize(
