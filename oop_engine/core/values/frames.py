@@ -35,9 +35,10 @@ def columns_of(
         return
     try:
         for batch in record_batches(data):
-            check_unit(batch.schema, *time, place)
-            _check_once(batch.schema.names, names, place)
-            yield dict(zip(batch.schema.names, batch.columns, strict=True))
+            check_unit(fields := batch.schema, *time, place)
+            found = fields.names
+            _check_once(found, names, place)
+            yield dict(zip(found, batch.columns, strict=True))
     except (pa.ArrowException, TypeError, ValueError) as error:
         msg = f"{place}: Arrow cannot read a {type(data).__name__} as a table: {error}"
         raise ContractError(msg) from error
