@@ -39,7 +39,8 @@ from oop_engine.system.knobs import kernel_knob
 
 __all__ = ["loops_of", "slide"]
 
-_BLOCK = kernel_knob(__name__, "_BLOCK", 1 << 13)  # slots at a time: their totals stay in the cache
+# Slots at a time: their totals stay in the cache.
+_BLOCK = kernel_knob(__name__, "_BLOCK", 1 << 13)
 
 
 _both, _more, _wraps, _less = in_python.both, in_python.more, in_python.wraps, in_python.less
@@ -363,7 +364,8 @@ def add_runs(monoid, state, starts, ends, given, valid):
         held, run = _at(state, i), _some(given, starts[i], ends[i])
         if len(valid) == 0:
             # The state stays in registers over the run.
-            for k in range(np.uintp(ends[i] - starts[i])):  # unsigned: no index is below 0
+            # No null: a loop over a stretch of its own, which LLVM turns into vectors.  Unsigned: no index is below 0.
+            for k in range(np.uintp(ends[i] - starts[i])):
                 changed, more = _more(monoid, held, _at(run, k))
                 if changed < 0:
                     return i
