@@ -501,7 +501,7 @@ def other(**columns: pa.DataType) -> Schema:
         ),
         (lambda: OAJoin(ON_K, Band(1, 1), suffix=""), RIGHT, "clash even with suffix ''"),
         (lambda: OAJoin(ON_K, Band(-2, 1)), RIGHT, "at least 0 s; got before=-2, after=1"),
-        (lambda: OAJoin(ON_K, Band(1, "2 rows")), RIGHT, "after must be in 's'"),
+        (lambda: OAJoin(ON_K, Band(1, "2 rows")), RIGHT, "after must be a length of time"),
         (lambda: OAJoin(ON_K, 5), RIGHT, "WindowIdBand or AsOf; got 5"),  # type: ignore[arg-type]
         (lambda: OAJoin(ON_K, Band(1, 1), punctuation="none"), RIGHT, "individual, joint, both; got 'none'"),
         (lambda: OAJoin(ON_K, Band(1, 1), kind="outer"), RIGHT, "left, full, semi, anti; got 'outer'"),

@@ -197,7 +197,7 @@ def test_policies_are_values():
     [
         (lambda: BoundedCount(-1), "n must be a number of tuples from 0 to 2**30; got n=-1"),
         (lambda: BoundedDisorder(-1), "slack must be at least 0 s; got -1"),
-        (lambda: BoundedDisorder("3 rows"), "slack must be in 's'; got '3 rows'"),
+        (lambda: BoundedDisorder("3 rows"), "slack must be a length of time; got '3 rows'"),
         (
             lambda: Heartbeat(Ordered(), 1, 0, of="rows"),  # type: ignore[arg-type]
             "of must be 'silence' or 'drift'; got 'rows'",

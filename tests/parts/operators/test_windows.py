@@ -106,7 +106,7 @@ def test_lengths_take_the_unit_of_the_attribute():
     [
         (Sliding("1 h", "-60 s"), r"slide must be > 0 and in the unit of 'ts' \(ms\); got slide=-60000"),
         (Sliding(0, 1), "range must be > 0"),
-        (Tumbling("5 rows"), "must be in 'ms'"),
+        (Tumbling("5 rows"), "must be a length of time"),
         (Landmark(0), "slide must be > 0"),
         (TupleBased("1 s", 1), "must be in 'rows'"),
         (PartitionedTupleBased(1, 0), "slide must be > 0 and in rows; got slide=0"),

@@ -92,7 +92,7 @@ def test_every_policy_can_be_spelled(policy: Policy) -> None:
         ("Orderd()", "there are BoundedCount"),
         ("__import__('os').remove('x')", "there are BoundedCount"),
         ("BoundedDisorder()", "is no policy"),
-        ("BoundedDisorder('5 miles')", "must be in 'ms'"),
+        ("BoundedDisorder('5 miles')", "must be a length of time"),
         ("PerGroup(Ordered(), by=('lnik',))", "no column 'lnik'"),
         ("5", "must be a policy such as"),
     ],

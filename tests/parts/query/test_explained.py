@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -77,7 +78,7 @@ def test_a_state_without_an_end_over_live_sources_is_refused_with_three_ways_out
     query: str, words: tuple[str, ...]
 ) -> None:
     made = sql(query, **GIVEN)
-    sources = {name: object() for name in GIVEN if name in made.graph.nodes}
+    sources: dict[str, Any] = {name: object() for name in GIVEN if name in made.graph.nodes}
     with pytest.raises(UsageError) as caught:
         asyncio.run(made.serve(to=lambda _: None, **sources))
     assert "has a state without an end over a live source" in str(caught.value)
