@@ -277,7 +277,10 @@ def test_one_group_far_ahead_does_not_hold_up_the_others():
     ("make", "words"),
     [
         (lambda: Punctuate(Ordered(), 0), "Punctuate: granularity must be at least 1 s; got 0"),
-        (lambda: Punctuate(Ordered(), "5 rows"), "Punctuate: granularity must be a length of time; got '5 rows'"),
+        (
+            lambda: Punctuate(Ordered(), "5 rows"),
+            "Punctuate: granularity must be a length of time; got '5 rows'",
+        ),
         (lambda: Punctuate(BoundedDisorder(-5)), "Punctuate: slack must be at least 0 s; got -5"),
         (lambda: Punctuate(PerGroup(Ordered(), ("zone",))), "Punctuate: by: no column 'zone'"),
     ],

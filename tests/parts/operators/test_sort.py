@@ -159,7 +159,10 @@ def test_what_is_put_out_is_in_order(times, cut):
             lambda: Sort(Ordered(), "0 s").output_schemas((SCHEMA,)),
             "granularity must be at least 1 s; got '0 s'",
         ),
-        (lambda: Sort(BoundedDisorder("1 mile")).output_schemas((SCHEMA,)), "Sort: slack must be a length of time"),
+        (
+            lambda: Sort(BoundedDisorder("1 mile")).output_schemas((SCHEMA,)),
+            "Sort: slack must be a length of time",
+        ),
     ],
 )
 def test_bad_parameters(make, words):
