@@ -106,7 +106,7 @@ class RedisEntries(HeldSink):
         there = await self._entries()
         if there is not None and there < self._added:
             self._added = 0
-            msg = "the stream was deleted, has expired, or was restored"
+            msg = "the stream was deleted or flushed, has expired, or was restored"
             raise self._lost(msg)
 
     async def _add(self, run: str, epoch: int, messages: list[Keyed]) -> None:
