@@ -195,7 +195,8 @@ def test_a_stream_of_redis_that_is_deleted(redis_at: str, redis: Any, prepared: 
         redis.delete(name)
         redis.xadd(name, {"data": '{"ts": 9}'})
         with pytest.raises(
-            SnapshotError, match=r"lacks the results of epoch 1, .* the stream was deleted or flushed, has expired"
+            SnapshotError,
+            match=r"lacks the results of epoch 1, .* the stream was deleted or flushed, has expired",
         ):
             await (epochs.sink.commit(waiting) if waiting else epochs.write(2))
         await epochs.write(3)
