@@ -95,6 +95,7 @@ class History:
         self.removed = False
         self.may_be_lost: set[bytes] = set()
         self.unseen: set[int] = set()
+        self.sizes: dict[int, int] = {}  # of all files, by inode, at the last look
         self.warnings: list[str] = []
         self.position: Any = None  # of the checkpoint
         self.kept: list[bytes] = []  # that the checkpoint has
@@ -200,8 +201,8 @@ class History:
             content = pa.input_stream(str(path), compression="zstd").read()
         lines = set(content.splitlines()) - set(self.kept)
         self.may_be_lost.update(lines)
-        if self._no_row(self.position):
-            self.unseen.update(_numbers(lines))
+        if self._no_row(self.position) or self.sizes.get(path.stat().st_ino) == 0:
+            self.unseen.update(_numbers(lines))  # an empty file that is gone again tells nothing
         if self.copied and self.tail is not None and self._no_row(self.tail.position):
             self.unseen.update(_numbers(lines - set(self.fresh)))
         path.unlink()
@@ -344,6 +345,8 @@ class History:
         for _ in range(self.random.choice([1, 1, 2, 4])):
             if (piece := tail.step()) is not None:
                 self._came(piece)
+        found = [path.stat() for path in self.log.parent.iterdir()]
+        self.sizes = {each.st_ino: each.st_size for each in found}
 
     def _checkpoint(self) -> None:
         if self.tail is not None:

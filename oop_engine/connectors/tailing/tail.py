@@ -347,7 +347,8 @@ class LogTail:
         content = open_bytes(copy.path)
         place = self._files.index(file)
         self._files[place] = Followed(content, file.at, self._refuse)
-        self._files[place].first_inode = file.first_inode
+        if file.at:  # else no names were read, and both may be written to: a rotated file late, that at the path anew
+            self._files[place].first_inode = file.first_inode
         file.content.close()
 
     def _look_for_copy(self, file: Followed) -> None:
@@ -439,6 +440,10 @@ class LogTail:
                     )
             if newest in gone:
                 self._gone(newest)
+            elif newest[1] and self._files[-1].inode != newest[0]:  # found by bytes that a later file may have, too
+                written_ns = self._files[-1].content.stat().st_mtime_ns
+                family = generations(self._path)
+                self._add_between(self._files[-1], [each for each in family if each.written_ns <= written_ns])
         except OSError:
             self.close()
             raise
