@@ -347,7 +347,7 @@ class LogTail:
         content = open_bytes(copy.path)
         place = self._files.index(file)
         self._files[place] = Followed(content, file.at, self._refuse)
-        if file.at:  # else no names were read, and both may be written to: a rotated file late, that at the path anew
+        if file.at:  # else no names were read, and both may be written to from now on
             self._files[place].first_inode = file.first_inode
         file.content.close()
 
@@ -440,7 +440,7 @@ class LogTail:
                     )
             if newest in gone:
                 self._gone(newest)
-            elif newest[1] and self._files[-1].inode != newest[0]:  # found by bytes that a later file may have, too
+            elif newest[1] and self._files[-1].inode != newest[0]:  # a later file may have these bytes, too
                 written_ns = self._files[-1].content.stat().st_mtime_ns
                 family = generations(self._path)
                 self._add_between(self._files[-1], [each for each in family if each.written_ns <= written_ns])
