@@ -80,7 +80,8 @@ def _read(texts: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array | None
     if pa.types.is_integer(kind) and _may_be_hexadecimal(texts):  # Arrow reads 0xFF as -1 into eight bits
         found = pc.match_substring_regex(texts, _HEXADECIMAL).fill_null(False)
         values, bad = _cast(prepared(pc.if_else(found, pa.scalar(None, texts.type), texts), kind), kind)
-        return values, found if bad is None else pc.or_(found, bad)
+        lost = found if bad is None else pc.or_(found, bad)
+        return values, lost if pc.any(lost).as_py() else None  # the bytes may be those of other rows
     if pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind):
         try:
             values = texts.cast(kind)

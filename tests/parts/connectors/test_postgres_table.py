@@ -455,7 +455,7 @@ def test_a_dead_letter_that_its_own_sink_refuses_is_logged(
 ) -> None:
     do(dsn, "create table out_of_bytes (ts int, k text)")
     do(dsn, "create table dead (at timestamptz, source text, position text, reason text, record text, coding text, "
-            "rows bigint)")  # fmt: skip
+            "rows bigint, context text)")  # fmt: skip
     rows = [b'{"ts": 1, "k": "a"}\n', b'{"ts": "x\0"}\n', b'{"ts": "y"}\n']
 
     async def feed(start: int) -> AsyncIterator[bytes]:

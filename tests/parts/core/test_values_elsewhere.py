@@ -75,6 +75,15 @@ def test_a_hexadecimal_text_is_no_number() -> None:  # Arrow reads 0xFF as -1 in
         assert bad.to_pylist() == [True, False, False, True, True, False]
 
 
+def test_texts_beside_those_with_an_x_are_numbers() -> None:  # a slice has the bytes of all rows
+    texts = pa.array(["x", "5"])
+    for rows, wanted in ((texts[1:], [5]), (texts[:0], [])):
+        assert converted(rows, pa.int64())[1] is None
+        assert (
+            Page.of(Schema({"ts": pa.int64()}, "ts", "s"), {"ts": rows}).batch.column(0).to_pylist() == wanted
+        )
+
+
 @pytest.mark.parametrize(
     ("unit", "words"),
     [
