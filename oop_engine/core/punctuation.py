@@ -83,6 +83,8 @@ class GroupWise:
             got = f"{self.below.dtype} {self.below.shape}"
             msg = f"group-wise punctuation: bounds must be int64, one a group; got {got}"
             raise ContractError(msg)
+        if self.below.flags.writeable:  # its giver may use it for the next ones
+            object.__setattr__(self, "below", self.below.copy())
         if self.groups.num_rows != len(self.below):
             msg = (
                 f"group-wise punctuation: one bound a group; got {len(self.below)} for {self.groups.num_rows}"

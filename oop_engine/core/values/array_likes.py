@@ -49,6 +49,9 @@ def of_numpy(values: NDArray[Any]) -> pa.Array:
     Arrow would read the memory of the array, which its giver may use for the next values: one that can be written to is
     copied, at the speed of memory.
     """
+    if not values.dtype.isnative:  # bytes in the order of a file or a network, which Arrow does not read
+        values = values.astype(values.dtype.newbyteorder("="))
+        values.flags.writeable = False  # nobody else has it
     if values.flags.writeable and values.dtype.kind in _IN_PLACE:
         if values.nbytes >= _LARGE and values.__class__ is np.ndarray and values.dtype.kind in "iuf":
             return _copied(values)

@@ -57,6 +57,8 @@ def arrivals(values: Any, unit: str, time: pa.DataType | None = None) -> NDArray
     if time is not None and isinstance(kind := getattr(values, "type", None), pa.DataType):
         check_arrival_zone(kind, time, "page: arrivals")
     found = np.asarray(values)
+    if found is values and found.flags.writeable:  # its giver may use it for the next ones
+        found = found.copy()
     if found.dtype.kind == "M":
         return _in_unit(found, unit)
     if not found.size:

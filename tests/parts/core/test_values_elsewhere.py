@@ -75,6 +75,28 @@ def test_a_hexadecimal_text_is_no_number() -> None:  # Arrow reads 0xFF as -1 in
         assert bad.to_pylist() == [True, False, False, True, True, False]
 
 
+@pytest.mark.parametrize("kind", [">i8", ">i4", ">u2", ">f8", ">f4", ">M8[s]"])
+@pytest.mark.parametrize("rows", [3, 100_000])  # also more than are copied by Arrow
+@pytest.mark.parametrize("fixed", [False, True])
+def test_bytes_in_the_other_order_are_the_same_numbers(kind: str, rows: int, fixed: bool) -> None:
+    numbers = (np.arange(rows) % 60_000).astype(kind)
+    numbers.flags.writeable = not fixed
+    moment = numbers.dtype.kind == "M"
+    schema = Schema({"ts": pa.timestamp("s") if moment else pa.int64()}, "ts", "s")
+    page = Page.of(schema, {"ts": numbers})
+    assert page.times.tolist() == numbers.astype(np.int64).tolist()
+    assert page.times[2] == 2
+
+
+def test_arrays_that_are_used_again_change_no_arrival_and_no_bound() -> None:
+    given = np.array([3, 4])
+    page = Page.of(Schema({"ts": pa.int64()}, "ts", "s"), {"ts": given}, given)
+    bound = GroupWise(pa.record_batch({"k": [1, 2]}), given)
+    given[:] = 9
+    assert page.arrival is not None
+    assert (page.times.tolist(), page.arrival.tolist(), bound.below.tolist()) == ([3, 4], [3, 4], [3, 4])
+
+
 def test_texts_beside_those_with_an_x_are_numbers() -> None:  # a slice has the bytes of all rows
     texts = pa.array(["x", "5"])
     for rows, wanted in ((texts[1:], [5]), (texts[:0], [])):
