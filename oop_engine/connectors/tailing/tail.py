@@ -377,6 +377,8 @@ class LogTail:
                         f"{self._path}: nothing was read of it yet, and it was cut: its oldest copy is read; "
                         "copies that were removed are lost, if there were any"
                     )
+                if self._known is None:
+                    self._add_between(file, family[: family.index(fresh[found])])
                 self._take_copy(file, fresh[found])
                 return
             del fresh[: found + 1]
