@@ -124,12 +124,16 @@ class Project(Operator):
         self._types = out.fields.types
         self._expressions = list(self._columns(schema).values())
         self._named = all(isinstance(e, str) for e in self._expressions)
+        self._narrows = self._named and self._expressions == out.names
         self._renamed = self._new_names()
         self._moved = self.columns[out.progressing] != schema.progressing
         self._linear = NEVER  # the bound of the attribute that has become the progressing one
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         [schema] = self.schemas_out
+        if self._narrows and isinstance(page.columns, pa.RecordBatch):
+            yield 0, page.with_batch(schema, page.columns.select(self._expressions))
+            return
         if self._named:
             arrays = [page.columns.column(name) for name in self._expressions]
         else:

@@ -90,7 +90,7 @@ def joined(
     columns: dict[str, Expression] = {name: name for name in found.schema.names if name not in same}
     if how == "full":
         columns |= {a: pc.coalesce(pc.field(a), pc.field(b)) for b, a in same.items()}
-    return of_operator("columns", Project(columns, progressing=found.schema.progressing), found)
+    return of_operator("columns", Project(columns), found)
 
 
 def _right_names(left: Schema, right: Schema, pairs: list[tuple[str, str]], suffix: str) -> dict[str, str]:

@@ -42,6 +42,7 @@ class Graph:
     name: str
     nodes: dict[str, Node] = field(default_factory=dict)
     _schemas: dict[Stream, Schema] = field(default_factory=dict, repr=False)
+    _checked: dict[str, Node] = field(default_factory=dict, repr=False, compare=False)
 
     def source(self, name: str, schema: Schema) -> Stream:
         """Add a source of ``schema``."""
@@ -82,7 +83,7 @@ class Graph:
         order = self._in_order()
         schemas: dict[Stream, Schema] = {}
         for node in order:
-            schemas.update(self._outputs(node, schemas))
+            schemas.update(self._known_outputs(node, schemas) or self._outputs(node, schemas))
         self._check_ends()
         return Plan(self.name, order, schemas)
 
@@ -117,6 +118,10 @@ class Graph:
         for name, kind, inputs, own in nodes:
             graph._put(Node(name, kind, inputs, *((own, None) if kind == "operator" else (None, own))))
         return graph
+
+    def schema(self, stream: Stream) -> Schema:
+        """Return the schema of a stream whose node, and all before it, have been added; O(1)."""
+        return self._schemas[self.resolve(stream)]
 
     def resolve(self, stream: Stream) -> Stream:
         """Return ``stream`` with its port named (the first, where none was given)."""
@@ -153,8 +158,17 @@ class Graph:
             )
         if all(s in self._schemas for s in node.inputs):
             self._schemas.update(self._outputs(node, self._schemas))
+            self._checked[node.name] = node
         self.nodes[node.name] = node
         return Stream(node.name, node.ports[0] if node.ports else "", node.ports)
+
+    def _known_outputs(self, node: Node, schemas: dict[Stream, Schema]) -> dict[Stream, Schema] | None:
+        """Return the outputs found when the node was added, if it and the schemas of its inputs are still the same."""
+        if self._checked.get(node.name) is not node:
+            return None
+        if any(schemas[s] is not self._schemas.get(s) for s in node.inputs):
+            return None
+        return {stream: self._schemas[stream] for port in node.ports if (stream := Stream(node.name, port))}
 
     def _outputs(self, node: Node, schemas: dict[Stream, Schema]) -> dict[Stream, Schema]:
         if node.schema is not None:

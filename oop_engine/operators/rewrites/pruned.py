@@ -44,18 +44,18 @@ def narrows(node: Node) -> list[str] | None:
     operator = node.operator
     if not isinstance(operator, Project) or operator.progressing is not None:
         return None
-    return [*operator.columns] if all(name is of for name, of in operator.columns.items()) else None
+    is_plain = all(isinstance(of, str) and of == name for name, of in operator.columns.items())
+    return [*operator.columns] if is_plain else None
 
 
 class _Pruning:
-    """The graph that is made, with the schemas of its streams."""
+    """The graph that is made."""
 
     def __init__(self, graph: Graph) -> None:
         self._plan, self.twin = graph.plan(), Graph(graph.name)
         self._before = _before_generators(self._plan)
         self._kept: dict[str, Operator] = {}
         self._reads = _reads(self._plan, self._before, self._kept)
-        self._schemas: dict[Stream, Schema] = {}
         for node in self._plan.nodes:
             self._add(node)
 
@@ -63,19 +63,15 @@ class _Pruning:
         streams = [self._input(node, port) for port in range(len(node.inputs))]
         if node.schema is not None:
             self.twin.source(node.name, node.schema)
-            self._schemas[Stream(node.name, node.ports[0])] = node.schema
         elif node.operator is None:
             self.twin.sink(node.name, *streams)
         else:
-            operator = self._kept.get(node.name, node.operator)
-            self.twin.add(node.name, operator, *streams)
-            out = operator.output_schemas(tuple(self._schemas[stream] for stream in streams))
-            self._schemas |= {Stream(node.name, port): one for port, one in zip(node.ports, out, strict=True)}
+            self.twin.add(node.name, self._kept.get(node.name, node.operator), *streams)
 
     def _input(self, node: Node, port: int) -> Stream:
         """Return the stream of an input, with a ``Project`` behind it where some of its columns are of no use."""
         stream = self._plan.input(node, port)
-        schema = self._schemas[stream]
+        schema = self.twin.schema(stream)
         if node.operator is None or node.name in self._before or isinstance(node.operator, Project):
             return stream
         stays = self._reads[node.name][port] | {schema.progressing, schema.change}
@@ -93,7 +89,6 @@ class _Pruning:
         made = Stream(name, narrow.outputs[0])
         if found is None:
             self.twin.add(name, narrow, stream)
-            [self._schemas[made]] = narrow.output_schemas((self._schemas[stream],))
         return made
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pickle
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -35,6 +36,28 @@ class Fork(Operator):
     """One in, two out."""
 
     outputs = ("yes", "no")
+
+
+class Asked(Operator):
+    """One in, one out; it counts how often its schema is asked for."""
+
+    times = 0
+
+    def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
+        Asked.times += 1
+        return inputs
+
+
+def test_a_plan_asks_no_operator_again_for_its_schema() -> None:
+    """Unless its node was exchanged; inputs that come later are asked for by the plan."""
+    graph = Graph("asked")
+    graph.sink("out", graph.add("asked", Asked(), graph.source("a", TS)))
+    before = Asked.times
+    assert graph.plan().schema(Stream("asked")) == TS == graph.schema(Stream("asked"))
+    assert Asked.times == before
+    graph.nodes["a"] = replace(graph.nodes["a"], schema=LEN)
+    assert graph.plan().schema(Stream("asked")) == LEN
+    assert Asked.times == before + 1
 
 
 def test_a_diamond_with_several_sources_and_sinks() -> None:
