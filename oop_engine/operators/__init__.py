@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # operators
     from oop_engine.operators.expire import Expire as Expire
     from oop_engine.operators.finalize import Finalize as Finalize
     from oop_engine.operators.edge.guard import Ahead as Ahead, Guard as Guard
+    from oop_engine.operators.if_none import IfNone as IfNone
     from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate as BufferingAggregate
     from oop_engine.operators.in_order.merge import Merge as Merge
     from oop_engine.operators.in_order.opib_join import OPIBJoin as OPIBJoin

@@ -13,23 +13,17 @@ __all__ = ["ALL", "Finish"]
 
 @dataclass(frozen=True)
 class Finish:
-    """``hidden`` columns are there for the engine; ``order`` has columns, downwards and nulls first; ``limit`` rows.
-
-    ``if_none``: the result where there is none, of aggregates without a key over no records.  ``where``: a column of
-    the rows that are wanted; "": all are.
-    """
+    """``hidden`` columns are there for the engine; ``order`` has columns, downwards and nulls first; ``limit`` rows."""
 
     hidden: frozenset[str] = frozenset()
     order: tuple[tuple[str, bool, bool], ...] = ()
     limit: int | None = None
     offset: int = 0
-    if_none: pa.Table | None = None
-    where: str = ""
 
     @property
     def needs_all(self) -> bool:
         """Whether there is a result only when all have come."""
-        return bool(self.order or self.where) or self.limit is not None or self.offset > 0
+        return bool(self.order) or self.limit is not None or self.offset > 0
 
     def rows(self, table: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         """Return the places of the rows that are wanted, in their order, int64 (n,).
@@ -38,9 +32,6 @@ class Finish:
         [2, 3]
         """
         at: np.ndarray[tuple[int], np.dtype[np.int64]] = np.arange(table.num_rows)
-        if self.where:
-            at = at[pc.fill_null(table.column(self.where), fill_value=False).to_numpy()]
-            table = table.take(at)
         if self.order:
             keys, directions = {}, []
             for i, (name, down, nulls_first) in enumerate(self.order):
@@ -50,10 +41,6 @@ class Finish:
                 directions.append((f"key{i}", "descending" if down else "ascending"))
             at = at[pc.sort_indices(pa.table(keys), sort_keys=directions).to_numpy().astype(np.int64)]
         return at[self.offset :][: self.limit]
-
-    def of_none(self) -> pa.Table | None:
-        """Return the result where there is none; None: no rows."""
-        return None if self.offset or self.limit == 0 else self.if_none
 
     def shown(self, names: list[str]) -> list[str]:
         """Return the columns that are not hidden."""

@@ -8,8 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, overload
 
-import numpy as np
-
 from oop_engine.connectors.sources.file_tail import FileTail
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.graph import Graph, Stream
@@ -224,11 +222,6 @@ def _finished(outcome: Any, finish: Finish) -> Any:
     """Return an outcome whose results are in their order, without hidden columns."""
     for name, table in outcome.results.items():
         shown = table.select(finish.shown(table.column_names))
-        if not table.num_rows and (none := finish.of_none()) is not None:
-            outcome.results[name] = none.cast(shown.schema)
-            if isinstance(outcome, Outcome):
-                outcome.emitted[name], outcome.waited_s[name] = np.zeros(1, np.int64), np.zeros(1)
-            continue
         if finish.needs_all:
             at = finish.rows(table)
             shown = shown.take(at)

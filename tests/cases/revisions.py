@@ -7,7 +7,18 @@ from typing import Any
 import pyarrow as pa
 
 from oop_engine import Schema
-from oop_engine.operators import Band, Count, Distinct, Finalize, Max, OAJoin, TopN, Tumbling, WindowAggregate
+from oop_engine.operators import (
+    Band,
+    Count,
+    Distinct,
+    Finalize,
+    IfNone,
+    Max,
+    OAJoin,
+    TopN,
+    Tumbling,
+    WindowAggregate,
+)
 from tests.cases import Case, Row
 from tests.naive.revisions import net
 
@@ -84,6 +95,7 @@ CASES = [
         lambda i: ranked(i[0], 2, ("ts",), "dense_rank"),
         RANKED,
     ),
+    Case("if_none", IfNone({"v": 0}), (PLAIN,), lambda i: i[0] or [{"ts": 0, "k": None, "v": 0}], RANKED),
     Case("finalize", Finalize(), (CHANGES,), lambda i: net(i[0]), VALUES),
     Case("distinct-of_changes", Distinct(), (CHANGES,), lambda i: distinct(i[0]), VALUES),
     Case("oa_join-of_changes", OAJoin([("k", "k")], Band(0, 3)), (CHANGES, CHANGES), joined, VALUES),

@@ -89,8 +89,7 @@ class NamedStream:
 
     ``windows``: of a call of a window function, by names; their bounds are columns only once they are aggregated.
     ``keys``: those of its sessions.  ``bracket``: how the thesis writes them.  ``twins``: columns that are equal where
-    the event time is.  ``lasts``: how long each row is in the relation, as CQL has it; None: for ever.  ``whole``: the
-    same as the result of a text, where that has a row of no records.
+    the event time is.  ``lasts``: how long each row is in the relation, as CQL has it; None: for ever.
     """
 
     stream: DataStream
@@ -102,7 +101,6 @@ class NamedStream:
     twins: frozenset[str] = frozenset()
     ranked: RankColumn | None = None
     finish: Finish = ALL
-    whole: NamedStream | None = None
 
     @property
     def time(self) -> str:

@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
@@ -29,7 +28,7 @@ from oop_engine.query.sql.joins.condition import conjuncts
 from oop_engine.query.sql.listing import items_of
 from oop_engine.query.sql.nested.inner import Plans
 from oop_engine.query.sql.nested.scalars import with_scalars
-from oop_engine.query.sql.of_none import HELD, has_row_of_none, row_of_none, with_having
+from oop_engine.query.sql.of_none import with_row_of_none
 from oop_engine.query.sql.plans import NOT_DISTINCT, filtered, project
 from oop_engine.query.sql.ranks import limit_of, ranked, ranks_in
 from oop_engine.query.sql.reading.mistakes import mistake, unsupported
@@ -65,10 +64,8 @@ class SelectPlan:
             self._text, self._node, relation if kind is None else replace(relation, windows=None)
         )
         stage = self._grouped(Stage(relation), items, kind)
-        whole = with_having(self._text, self._node, stage, items)
         stage = self._having(stage)
-        found = self._selected(with_frames(self._text, stage, items), items)
-        return found if whole is None else replace(found, whole=self._projected(whole, items))
+        return self._selected(with_frames(self._text, stage, items), items)
 
     # WHERE
 
@@ -131,7 +128,10 @@ class SelectPlan:
             raise unsupported(
                 self._text, group, "GROUPING SETS, CUBE and ROLLUP", "UNION ALL of several GROUP BY"
             )
-        return self._aggregated(stage, self._keys(group, items, stage.relation.names), aggregates, items)
+        keys = self._keys(group, items, stage.relation.names)
+        found = self._aggregated(stage, keys, aggregates, items)
+        has_row = group is None and kind is None and self._emit is None
+        return with_row_of_none(found, aggregates) if has_row else found
 
     def _keys(self, group: Any, items: list[Item], names: Names) -> list[Any]:
         """Return the keys: ordinals, aliases and ALL as the items that they mean."""
@@ -202,14 +202,12 @@ class SelectPlan:
         for item in items:
             listed.columns[item.name] = listed.value(item.node)
         hidden = listed.keep(relation.time)
-        held = listed.keep(HELD) if HELD in relation.stream.schema.names else []
         change = relation.stream.schema.change
         order = []
         for node, down, nulls_first in self._order(items):
             name, added = (node, []) if isinstance(node, str) else listed.add(node, "_order")
             hidden += added
             order.append((name, down, nulls_first))
-        none = self._of_none(stage, items, listed)
         stream = project(relation.stream, listed.columns)
         twins = frozenset(
             new for new, old in listed.columns.items() if isinstance(old, str) and old in relation.twins
@@ -219,16 +217,8 @@ class SelectPlan:
             names = Names((*names.names, Name("", change, change)))
         return NamedStream(
             stream, names, lasts=relation.lasts, twins=twins,
-            finish=Finish(frozenset((*hidden, *held)), tuple(order), *self._limits(), none, "".join(held)),
+            finish=Finish(frozenset(hidden), tuple(order), *self._limits()),
         )  # fmt: skip
-
-    def _of_none(self, stage: Stage, items: list[Item], listed: Listed) -> Any:
-        """Return the row of aggregates without a key over no records; None: there is none, or HAVING drops it."""
-        is_dropped = self._node.args.get("having") is not None and listed.name_of(HELD) is None
-        if is_dropped or not has_row_of_none(self._node, stage, items):
-            return None
-        columns = {item.name: listed.columns[item.name] for item in items}
-        return pa.Table.from_batches([row_of_none(self._node, stage, items, columns)])
 
     def _order(self, items: list[Item]) -> list[tuple[Any, bool, bool]]:
         """Return the parts of ORDER BY: the name of an item or a parsed expression, downwards, nulls first."""
