@@ -27,10 +27,15 @@ from oop_engine.query.expression import as_expression
 from oop_engine.query.finish import ALL, Finish
 from oop_engine.query.joins import as_of, interval_join
 from oop_engine.query.running import Runnable
-from oop_engine.query.step import StepOutput, of_operator
+from oop_engine.query.step import QueryStep, StepOutput, of_operator, steps_of
 from oop_engine.query.windowed import KeyedStream, WindowedStream, names_of, window_of
 
 __all__ = ["DataStream"]
+
+_UNTIMED = (
+    "the first records of a whole stream are known only when it ends: aggregate windows and take the first of each, "
+    "or read a source that ends"
+)
 
 
 class DataStream(Runnable):
@@ -164,9 +169,11 @@ class DataStream(Runnable):
 
     def top(
         self, n: int, by: str | Sequence[str], per: str | Sequence[str] = (), rank: str | None = None,
-        ties: Literal["row_number", "rank", "dense_rank"] = "row_number",
+        ties: Literal["row_number", "rank", "dense_rank"] = "row_number", timed: bool = True,
     ) -> DataStream:  # fmt: skip
         """Return the first ``n`` records of each event time by an order: of results of windows, those of each window.
+
+        Not ``timed``: of the whole stream, when it ends; a live source has no such end.
 
         ``by``: columns, the largest first with a ``-`` before the name; ``per``: of each value of these columns by
         itself; ``rank``: a new column with the place, from 1.  Raises ``GraphError`` as ``TopN`` does.
@@ -183,7 +190,9 @@ class DataStream(Runnable):
         names = names_of([one.removeprefix("-") for one in order], self.schema, "top: by")
         keys = names_of([per], self.schema, "top: per")
         signed = [f"-{name}" if one.startswith("-") else name for name, one in zip(names, order, strict=True)]
-        return self._then("top", TopN(n, signed, keys, rank=rank, ties=ties))
+        operator = TopN(n, signed, keys, timed=timed, rank=rank, ties=ties)
+        unbounded = None if timed else _UNTIMED
+        return DataStream(of_operator("top", operator, self._output, unbounded=unbounded))
 
     def _then(self, hint: str, operator: Any) -> DataStream:
         return DataStream(of_operator(hint, operator, self._output))
@@ -192,9 +201,34 @@ class DataStream(Runnable):
         return f"DataStream{self.schema}"
 
     def _repr_html_(self) -> str:
-        schema = self.schema
-        rows = [{"column": field.name, "type": str(field.type)} for field in schema.fields]
-        return table_html(f"DataStream, event time {schema.progressing!r}", ["column", "type"], rows)
+        schema, shown = self.schema, self.columns
+        rows = [
+            {"column": field.name, "type": str(field.type)} for field in schema.fields if field.name in shown
+        ]
+        columns = table_html(f"DataStream, event time {schema.progressing!r}", ["column", "type"], rows)
+        return columns + table_html("Plan", ["step", "operator", "reads"], self._plan_rows())
+
+    def _plan_rows(self) -> list[dict[str, str]]:
+        """Return the steps in the order of their work; no feed is read for it."""
+        steps = list({id(step): step for step, _ in steps_of(self._output)}.values())
+        return [
+            {
+                "step": _shown(step),
+                "operator": _words(step),
+                "reads": ", ".join(_shown(one.step) for one in step.inputs),
+            }
+            for step in reversed(steps)
+        ]
+
+
+def _shown(step: QueryStep) -> str:
+    return step.name or step.hint
+
+
+def _words(step: QueryStep) -> str:
+    if step.operator is None:
+        return "source"
+    return step.operator.describe() if step.measure is None else "Punctuate, by the disorder of the feed"
 
 
 def _output_of(given: object, place: str) -> StepOutput:

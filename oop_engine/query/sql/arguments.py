@@ -84,9 +84,7 @@ class Arguments:
         chosen = pc.if_else(
             self._expressions.predicate(where), value.expression, pc.scalar(None).cast(value.kind)
         )
-        name = f"_a{len(self._columns)}"
-        self._columns[name] = chosen
-        return name
+        return self._computed(chosen, f"_a{len(self._columns)}")
 
     def column(self, node: Any, prefix: str, number: int) -> str:
         """Return a column with the value of ``node``, one for equal ones of the same kind."""
@@ -95,8 +93,14 @@ class Arguments:
         if prefix == "_a" and own and self._columns.get(own, own) == own:
             self._columns[own] = own
             return own
-        name = f"{prefix}{number}"
-        self._columns[name] = own or found
+        return self._computed(own or found, f"{prefix}{number}")
+
+    def _computed(self, value: Any, name: str) -> str:
+        """Return a column with ``value``: the one that there is, or a new one called ``name``."""
+        for there, one in self._columns.items():
+            if not isinstance(one, str) and not isinstance(value, str) and value.equals(one):
+                return there
+        self._columns[name] = value
         return name
 
 

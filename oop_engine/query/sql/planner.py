@@ -13,6 +13,7 @@ from oop_engine.operators.triggers import Emit
 from oop_engine.query.data_stream import DataStream
 from oop_engine.query.finish import Finish
 from oop_engine.query.registered import WINDOWS
+from oop_engine.query.sql.aliases import resolve_aliases
 from oop_engine.query.sql.joins.plan import JoinPlan
 from oop_engine.query.sql.nested.in_values import with_in_values
 from oop_engine.query.sql.nested.subqueries import Subqueries
@@ -25,6 +26,7 @@ from oop_engine.query.sql.relation import Name, NamedStream, Names
 from oop_engine.query.sql.select import SelectPlan
 from oop_engine.query.sql.tables import Tables
 from oop_engine.query.sql.unions import union_part, union_queries, union_time, union_types
+from oop_engine.query.sql.windows.bounds import with_plain_bounds
 from oop_engine.query.sql.windows.brackets import bracket_of
 from oop_engine.query.sql.windows.calls import of_call
 
@@ -73,6 +75,8 @@ class Planner:
         if not isinstance(node, exp.Select):
             raise unsupported(self._text, node, str(node.key).upper(), "SELECT and UNION ALL are")
         relation = self.sources(node, known)
+        with_plain_bounds(node, relation)
+        resolve_aliases(node, relation.names)
         relation = Subqueries(self._text, self, known).behind(node, relation)
         with_in_values(self._text, node)
         return SelectPlan(self._text, node, self._emit, self, known).over(relation)
@@ -203,7 +207,6 @@ def renamed(relation: NamedStream, alias: str) -> NamedStream:
 
 def _as_stream(relation: NamedStream) -> DataStream:
     """Return the stream of a relation, with the steps that its results need."""
-    relation = relation.whole or relation
     shown = {one.column for one in relation.names.names} | {relation.stream.schema.change}
     hidden = frozenset(name for name in relation.stream.schema.names if name not in shown)
     return DataStream(

@@ -149,3 +149,37 @@ SELECT host, (SELECT max(b.id) FROM other b WHERE b.host = log.host) AS m FROM l
 SELECT id, substring('abcd', -2) AS a, substring('abcd', 0) AS b, right('abcd', 3) AS c, left('abcd', -1) AS d, right('abcd', -1) AS e FROM log
 SELECT id, regexp_full_match(host, 'a|b.') AS a, extract(milliseconds FROM ts) AS b, date_trunc('minutes', ts) AS c FROM log
 SELECT time_bucket('1 minute', ts) AS m, count(*) AS n FROM log GROUP BY m
+SELECT DISTINCT n FROM (SELECT count(*) AS n FROM log WHERE id < 0)
+SELECT a.id, b.id AS j, c.id AS k FROM log a RIGHT JOIN other b ON a.id = b.id + 20 RIGHT JOIN txt c ON c.id = b.id
+SELECT a.n, b.m FROM (SELECT count(*) AS n FROM log WHERE id < 0) a JOIN (SELECT count(*) AS m FROM other WHERE id < 0) b ON a.n = b.m
+SELECT coalesce(s, 7) AS s FROM (SELECT sum(bytes) AS s FROM log WHERE id < 0) q
+SELECT count(*) AS a FROM log WHERE id < 0 UNION ALL SELECT count(*) FROM other
+SELECT count(*) AS k FROM (SELECT max(id) AS n FROM log WHERE id < 0)
+SELECT host AS h, count(*) AS n FROM log GROUP BY 1 HAVING h = 'a' OR h IS NULL
+SELECT host AS h, count(*) AS n FROM log GROUP BY ALL HAVING h IN (SELECT host FROM other WHERE kind = 1)
+SELECT host AS h, count(*) AS n FROM log GROUP BY h HAVING h NOT IN ('a')
+SELECT host AS h, count(*) AS n FROM log GROUP BY host HAVING h IN (SELECT host FROM other WHERE bytes > 18)
+SELECT id FROM log WHERE EXISTS (SELECT count(*) FROM other WHERE id < 0)
+SELECT id FROM log WHERE EXISTS (SELECT host FROM other GROUP BY host HAVING count(*) > 1000)
+SELECT id FROM log WHERE EXISTS (SELECT max(id) FROM other WHERE id < 0)
+SELECT id FROM log WHERE NOT EXISTS (SELECT count(*) FROM other WHERE id < 0)
+SELECT id FROM log WHERE NOT EXISTS (SELECT host FROM other GROUP BY host HAVING count(*) > 1000) AND id < 5
+SELECT id FROM log WHERE id IN (SELECT count(*) FROM other WHERE id < 0)
+SELECT id, (SELECT count(*) FROM other WHERE id < 0) AS n FROM log
+SELECT id, EXISTS (SELECT kind FROM other GROUP BY kind) AS e FROM log
+SELECT id, a + 0.5 AS x, a * x2 AS y FROM (SELECT id, a, 0.25 AS x2 FROM dec)
+SELECT id, a = 2.5 AS x, CASE WHEN id > 3 THEN a ELSE 0.5 END AS y FROM dec
+SELECT id, a::DOUBLE / 3 AS p, round(a::DOUBLE, 2) AS q, a::FLOAT AS r FROM dec
+SELECT id, a::DOUBLE AS p, b::DOUBLE AS q, c::DOUBLE AS r FROM dec
+SELECT id, price = 1.45 AS a, price * 1.0 AS b, price > 0.37 AS c FROM log
+SELECT kind + 1 AS k, count(*) AS n FROM log GROUP BY kind + 1 HAVING k IN (2)
+SELECT kind AS k, count(*) AS n FROM log GROUP BY k HAVING k IN (SELECT kind FROM other) OR n > 14
+SELECT max(n) + 1 AS s FROM (SELECT count(*) AS n FROM log WHERE id < 0)
+SELECT n * 2 AS m FROM (SELECT count(*) AS n FROM log WHERE id < 0) WHERE n = 0
+SELECT n FROM (SELECT count(*) AS n FROM log WHERE id < 0)
+SELECT sum(n) AS s FROM (SELECT count(*) AS n FROM log WHERE id < 0 UNION ALL SELECT count(*) AS n FROM other)
+SELECT upper(host) AS h, count(*) AS n FROM log GROUP BY h HAVING h IN (SELECT upper(host) FROM other WHERE bytes > 18)
+WITH c AS (SELECT count(*) AS n FROM log WHERE id < 0) SELECT l.id, c.n FROM log l JOIN c ON l.id = c.n
+WITH c AS (SELECT count(*) AS n, sum(bytes) AS s FROM log WHERE false) SELECT n, s FROM c
+SELECT upper(host) AS h, count(*) AS n FROM log GROUP BY upper(host) HAVING upper(host) IN (SELECT upper(host) FROM other WHERE bytes > 18)
+SELECT bytes % 3 AS h, count(*) AS n FROM log GROUP BY h HAVING h NOT IN (SELECT kind FROM other WHERE kind IS NOT NULL)

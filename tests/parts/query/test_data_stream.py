@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -260,7 +261,10 @@ def test_a_mistake_is_found_at_its_line(make: Callable[[], object], words: str) 
 
 def test_what_is_shown() -> None:
     assert repr(LOG).startswith("DataStream(ts+: int64")
-    assert "<table" in LOG._repr_html_()
+    html = LOG.filter("bytes > 3").group_by("host").window("5 s").agg(n=Count())._repr_html_()
+    assert re.findall(r"<td>(.*?)</td>", html)[:2] == ["host", "string"]
+    order = [html.index(word) for word in ("source", "BoundedDisorder", "Select", "WindowAggregate")]
+    assert order == sorted(order)
     assert "without event time" in repr(stream("log", {"ts": "int64"}))
 
 
@@ -276,6 +280,8 @@ def test_top_rows_of_each_window_and_key() -> None:
     assert counts.top(1, "-most", per="host").run(ROWS).table.num_rows == counts.run(ROWS).table.num_rows
     with pytest.raises(GraphError, match="top: by"):
         counts.top(1, by="-m")
+    whole = counts.top(1, by=["-n", "window_end"], per="host", timed=False).run(ROWS).table
+    assert sorted((row["host"], row["window_end"]) for row in whole.to_pylist()) == [("a", 10), ("b", 5)]
 
 
 def test_the_profile_of_a_source() -> None:

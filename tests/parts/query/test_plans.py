@@ -181,3 +181,19 @@ def test_a_table_may_be_read_twice() -> None:
     assert sorted(node for node in sql(text, **STREAMS).graph.nodes if node.startswith("event-time")) == [
         "event-time"
     ]
+
+
+def test_equal_arguments_are_one_column() -> None:
+    """Of aggregates, of their filters, and of keys."""
+    text = (
+        "SELECT host, sum(bytes * kind) AS s, max(bytes * kind) AS m, sum(bytes * kind) FILTER (WHERE ok) AS f, "
+        "min(bytes * kind) FILTER (WHERE ok) AS g, bytes % 3 AS k, max(bytes % 3) AS h FROM log GROUP BY ALL"
+    )
+    query = sql(text, **STREAMS)
+    [before] = [node.operator for node in query.graph.nodes.values() if node.name == "select"]
+    assert isinstance(before, Project)
+    assert list(before.columns) == ["ts", "host", "_k1", "_a2", "_a3"]
+    assert same_rows(query.run().table, answers(text, TABLES))
+    aggregate = STREAMS["log"].group_by("host").window("1 min").agg(s="sum(bytes * 2)", m="max(bytes * 2)")
+    [apply] = [node.operator for node in aggregate.graph.nodes.values() if node.name == "with-columns"]
+    assert len(getattr(apply, "columns", getattr(apply, "expressions", {}))) == 1

@@ -70,12 +70,10 @@ class _Join:
     ) -> None:
         self._text, self._condition, self._left, self._right = text, condition, left, right
         taken = [*left.stream.schema.names, *([_TIME] if kind == "full" else [])]
-        self.suffix = "_right"
-        while any(f"{name}{self.suffix}" in taken for name in right.stream.schema.names):
+        self.suffix, names = "_right", right.stream.schema.names
+        while any(f"{name}{self.suffix}" in (*taken, *names) for name in names):
             self.suffix += "_"
-        of_right = {
-            name: f"{name}{self.suffix}" if name in taken else name for name in right.stream.schema.names
-        }
+        of_right = {name: f"{name}{self.suffix}" if name in taken else name for name in names}
         moved = (replace(one, column=of_right[one.column]) for one in right.names.names)
         self.names = Names((*left.names.names, *moved))
 

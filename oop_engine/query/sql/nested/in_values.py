@@ -10,8 +10,10 @@ from typing import Any
 from sqlglot import exp
 
 from oop_engine.query.sql.aggregates import aggregates_in
-from oop_engine.query.sql.nested.inner import select_of
+from oop_engine.query.sql.nested.inner import has_aggregates, is_plain, select_of
+from oop_engine.query.sql.nested.scalars import OF_ROW
 from oop_engine.query.sql.reading.mistakes import unsupported
+from oop_engine.query.sql.stage import inner_of as unaliased
 
 __all__ = ["with_in_values"]
 
@@ -19,7 +21,10 @@ _ROWS, _VALUE = "_in", "_value"
 
 
 def with_in_values(text: str, select: Any) -> None:
-    """Write each ``x IN (SELECT ...)`` of a SELECT as a CASE of counts; raises ``UsageError`` for several columns."""
+    """Write ``x IN (SELECT ...)``, and EXISTS of aggregates and groups, as counts.
+
+    Raises ``UsageError`` for several columns.
+    """
     named = {one.alias.lower() for one in select.expressions if one.alias and aggregates_in(one)}
     for node in list(select.find_all(exp.In)):
         if node.args.get("query") is not None and node.find_ancestor(exp.Query) is select:
@@ -28,6 +33,10 @@ def with_in_values(text: str, select: Any) -> None:
                 form = "WITH c AS (SELECT k, count(*) AS n ... GROUP BY k) SELECT * FROM c WHERE n IN (SELECT ...)"
                 raise unsupported(text, node, "IN (SELECT ...) of an aggregate", form)
             node.replace(_counted(text, node))
+    for node in list(select.find_all(exp.Exists)):
+        inner = select_of(node.this)
+        if node.find_ancestor(exp.Query) is select and (not is_plain(inner) or has_aggregates(inner)):
+            node.replace(exp.Paren(this=_any(inner, None)))
 
 
 def _counted(text: str, node: Any) -> Any:
@@ -38,7 +47,9 @@ def _counted(text: str, node: Any) -> Any:
             text, node, "IN of several columns in an expression", "EXISTS (SELECT 1 ... WHERE ...)"
         )
     value, null = exp.column(_VALUE, table=_ROWS), exp.Null()
-    is_equal = exp.EQ(this=value.copy(), expression=node.this.copy())
+    of_row = exp.Paren(this=unaliased(node.this).copy())
+    of_row.meta[OF_ROW] = True
+    is_equal = exp.EQ(this=value.copy(), expression=of_row)
     is_null = exp.Is(this=value.copy(), expression=null.copy())
     nothing = exp.and_(exp.Is(this=node.this.copy(), expression=null.copy()), _any(inner, None))
     found = exp.Case().when(_any(inner, is_equal), exp.true()).when(nothing, null.copy())

@@ -27,7 +27,10 @@ from oop_engine.query.sql.scalar.expressions import Expressions, key_of
 from oop_engine.query.sql.stage import Stage
 from oop_engine.query.sql.stage import inner_of as unaliased
 
-__all__ = ["beside", "scalars_in", "with_scalars"]
+__all__ = ["OF_ROW", "beside", "scalars_in", "with_scalars"]
+
+OF_ROW = "of_row"
+"""The mark of a part of a subquery that is of the row around it, whatever names the subquery has."""
 
 
 def scalars_in(nodes: list[Any]) -> list[Any]:
@@ -45,7 +48,7 @@ def with_scalars(text: str, stage: Stage, nodes: list[Any], planner: Plans, know
     """Return a stage that has the value of each subquery of ``nodes`` as a column."""
     for node in scalars_in(nodes):
         names = stage.known or stage.relation.names
-        relation, name = _Scalar(text, planner, known, node).beside(_with_keys(stage))
+        relation, name = _Scalar(text, planner, known, _of_keys(node, stage)).beside(_with_keys(stage))
         relation = replace(relation, names=stage.relation.names)
         stage = Stage(relation, {**stage.made, key_of(node, names): name}, names)
     return stage
@@ -56,7 +59,19 @@ def _with_keys(stage: Stage) -> NamedStream:
     made = [] if stage.known is None else stage.known.names
     own = {key_of(_column(one), stage.known or Names()): one for one in made}
     keys = [replace(one, column=stage.made[key]) for key, one in own.items() if key in stage.made]
+    keys += [Name("", column, column) for column in stage.made.values() if column.startswith("_k")]
     return replace(stage.relation, names=Names((*stage.relation.names.names, *keys)))
+
+
+def _of_keys(node: Any, stage: Stage) -> Any:
+    """Return a subquery whose parts of the row around it are the columns of keys that are computed."""
+    names = stage.known or stage.relation.names
+
+    def column(part: Any) -> Any:
+        made = stage.made.get(key_of(part.this, names), "") if part.meta.get(OF_ROW) else ""
+        return exp.column(exp.to_identifier(made, quoted=True)) if made.startswith("_k") else part
+
+    return node.copy().transform(column)
 
 
 def _column(name: Name) -> Any:

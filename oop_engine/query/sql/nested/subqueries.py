@@ -43,7 +43,11 @@ class Subqueries:
             kind = "anti" if isinstance(part, exp.Not) else "semi"
             if isinstance(inner, exp.In) and inner.args.get("query") is not None:
                 relation = self._in(inner, kind, relation)
-            elif isinstance(inner, exp.Exists):
+            elif (
+                isinstance(inner, exp.Exists)
+                and is_plain(one := select_of(inner.this))
+                and not has_aggregates(one)
+            ):
                 relation = self._exists(inner, kind, relation)
             else:
                 rest.append(part)
@@ -126,11 +130,7 @@ class Subqueries:
         )
 
     def _exists(self, node: Any, kind: str, relation: NamedStream) -> NamedStream:
-        select = select_of(node.this)
-        if not is_plain(select) or has_aggregates(select):
-            form = "EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND ...)"
-            raise unsupported(self._text, node, "this form of EXISTS", form)
-        right, others = inner_of(self._planner, select, self._known)
+        right, others = inner_of(self._planner, select_of(node.this), self._known)
         return joined(self._text, node, kind, self._condition(others, relation, right), relation, right)
 
 

@@ -25,6 +25,7 @@ __all__ = [
 ]
 
 MOMENT = pa.timestamp("us")
+_EXACT_DIGITS = 15  # so many digits are an integer that a float holds, as is a power of ten
 _NAMES = {
     "TINYINT": pa.int8(), "SMALLINT": pa.int16(), "INT": pa.int32(), "BIGINT": pa.int64(), "INT128": pa.int64(),
     "UTINYINT": pa.uint8(), "USMALLINT": pa.uint16(), "UINT": pa.uint32(), "UBIGINT": pa.uint64(),
@@ -127,8 +128,19 @@ def cast(value: Typed, kind: pa.DataType, *, safe: bool = True) -> Typed:
         return Typed(expression.cast(kind), kind)
     if pa.types.is_integer(value.kind) and pa.types.is_decimal(kind):
         expression = expression.cast(pa.decimal128(38, kind.scale))
+    if pa.types.is_decimal(value.kind) and pa.types.is_floating(kind):
+        expression = _float_of(expression, value.kind)
     options = pc.CastOptions(kind) if safe else pc.CastOptions.unsafe(kind)
     return Typed(expression.cast(options=options), kind)
+
+
+def _float_of(expression: Any, kind: pa.DataType) -> Any:
+    """Return the nearest float of a decimal: Arrow's own cast is beside it by a digit in a third of all values."""
+    if not 0 <= kind.scale <= kind.precision <= _EXACT_DIGITS:
+        return expression.cast(pa.string()).cast(pa.float64())
+    ten = pa.scalar(10**kind.scale, pa.decimal128(kind.scale + 1, 0))
+    digits = pc.multiply(expression, pc.scalar(ten)).cast(pa.int64()).cast(pa.float64())
+    return pc.divide(digits, pc.scalar(10.0**kind.scale))
 
 
 def _number(kinds: Sequence[pa.DataType]) -> pa.DataType:
