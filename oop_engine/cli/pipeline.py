@@ -130,6 +130,8 @@ def _show(manifest: dict[str, Any], out: Path) -> None:
     if manifest["quarantined"]:
         refused = [[reason, count(rows)] for reason, rows in manifest["quarantined"].items()]
         console.print(grid("in quarantine", ["reason", "rows"], refused, words=["reason"]))
+    for reason, hint in manifest["hints"].items():
+        console.print(f"{reason}; {hint}", markup=False)
     if manifest["profile"]:
         console.print(grid("how late a tuple is", _LATE, _lateness(manifest), words=_LATE[:2]))
     for name, choice in manifest["policy"].items():

@@ -12,7 +12,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from oop_engine.connectors.payload import Metadata, Payload
 from oop_engine.connectors.source import Unreadable
@@ -35,10 +37,10 @@ class MessageFormat(ABC):
     """Reads the data of one source; ``place`` names it, ``unreadable`` hears of rows that are left out.
 
     ``headed``: a line of column names may come before the data.  ``waits``: ``ready`` is awaited before data are read.
-    ``by_lines``: it can be cut at the ends of lines, as the content of a file is.  ``unknown``: counts columns that the
-    schema does not have; ``messages`` adds to it.  ``remembers``: attributes that ``messages`` changes, such as the
-    line of names.  ``metadata``: columns of the schema whose values come with a message, not in its payload;
-    ``columns``: those of the payload.
+    ``by_lines``: it can be cut at the ends of lines, as the content of a file is; ``row_a_line``: no line has two rows.
+    ``unknown``: counts columns that the schema does not have; ``messages`` adds to it.  ``remembers``: attributes that
+    ``messages`` changes, such as the line of names.  ``metadata``: columns of the schema whose values come with a
+    message, not in its payload; ``columns``: those of the payload.
     """
 
     headed = False
@@ -46,6 +48,7 @@ class MessageFormat(ABC):
     header = b""
     """The line of names that holds for the next data, where one came."""
     by_lines = True
+    row_a_line: ClassVar[bool] = False
     remembers: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
@@ -57,6 +60,12 @@ class MessageFormat(ABC):
         self._told: list[Payload] = []  # that are being read, where there are columns of messages
         self.unknown = UnknownColumns(schema.names)
         self._validation = Validation(Path(place), schema, schema.fields, None, self._refused)
+        self.refusing: NDArray[np.int64] | None = None
+
+    @property
+    def next_row(self) -> int:
+        """The number of the next row; ``refusing`` has those of the rows that ``unreadable`` hears of, if known."""
+        return self._validation.next_row
 
     async def ready(self, data: Any, *, once: bool = False) -> None:  # noqa: B027 (most wait for nothing)
         """Wait until ``messages`` can read some data; called before it where the format ``waits`` for a server.
@@ -151,7 +160,11 @@ class MessageFormat(ABC):
         return pa.RecordBatch.from_pydict(columns)
 
     def _refused(self, row: int, rows: pa.RecordBatch, reason: str) -> None:
-        self._unreadable(reason, shown(rows), rows.num_rows)
+        self.refusing = self._validation.refusing
+        try:
+            self._unreadable(reason, shown(rows), rows.num_rows)
+        finally:
+            self.refusing = None
 
     def _refuse(self, reason: object, record: bytes | str) -> None:
         text = record.decode(errors="replace") if isinstance(record, bytes) else record

@@ -29,7 +29,7 @@ from oop_engine.pipeline.expression import checked
 from oop_engine.system.python_file import load_file
 from oop_engine.traces.csv_format import CsvFormat, high_texts
 
-__all__ = ["FORMATS", "SPARK_TYPES", "Column", "Declaration", "load_declaration"]
+__all__ = ["FORMATS", "SPARK_TYPES", "Column", "Declaration", "load_declaration", "unreadable"]
 
 FORMATS = ("csv", "json", "parquet")
 SPARK_TYPES = {
@@ -116,6 +116,11 @@ class Declaration:
         rest = {k: v for k, v in vars(self).items() if k not in ("path", "graph", "policy", "partition")}
         tables = {"columns": shown, "computed": dict(self.computed), "refuse": dict(self.refuse)}
         return rest | tables | {"csv": vars(self.csv)}
+
+
+def unreadable(name: str, column: Column) -> str:
+    """Return why a row is in quarantine whose cell is no value of its column."""
+    return f"{name}: cannot be read as {column.type}"
 
 
 def load_declaration(path: str | Path) -> Declaration:

@@ -84,7 +84,8 @@ def parse(rows: DataFrame, files: Sequence[Path], staged: Path, quarantine: Path
     """Write usable rows to ``staged``, and the others to ``quarantine`` with raw row and reason.
 
     Returns how many rows there were: ``used`` by source, ``quarantined`` by source
-    and reason, ``rows_in`` by file.  Raises ``TraceError`` if a row was lost on the way.
+    and reason, ``rows_in`` by file, and ``examples``: a raw row by reason.
+    Raises ``TraceError`` if a row was lost on the way.
     """
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
@@ -96,7 +97,7 @@ def parse(rows: DataFrame, files: Sequence[Path], staged: Path, quarantine: Path
         counted.write.mode("overwrite").partitionBy(_FATE).parquet(str(staged))
     written = rows.sparkSession.read.schema(counted.schema).parquet(escaped(staged))
     _write_quarantine(written, files, quarantine)
-    in_files, used, refused = _counted(written)
+    in_files, used, refused, examples = _counted(written)
     total = used.total() + refused.total()
     if not total == seen.get["rows"] == sum(in_files[number] for number in range(len(files))):
         msg = f"ingest: {seen.get['rows']} rows were read and {total} are there afterwards: run it again"
@@ -109,21 +110,30 @@ def parse(rows: DataFrame, files: Sequence[Path], staged: Path, quarantine: Path
             {"source": source, "reason": reason, "rows": rows}
             for (source, reason), rows in refused.most_common()
         ],
+        "examples": examples,
     }
 
 
-def _counted(written: DataFrame) -> tuple[Counter[int], Counter[str], Counter[tuple[str | None, str]]]:
-    """Count the written rows: by file; usable ones by source; the others by source and reason."""
+_Refused = Counter[tuple[str | None, str]]
+
+
+def _counted(written: DataFrame) -> tuple[Counter[int], Counter[str], _Refused, dict[str, str]]:
+    """Count the written rows: by file; usable ones by source; the others by source and reason, each with one row."""
+    from pyspark.sql import functions as F
+
     in_files: Counter[int] = Counter()
     used: Counter[str] = Counter()
-    refused: Counter[tuple[str | None, str]] = Counter()
-    for row in written.groupBy(_FATE, SOURCE, REASON, FILE).count().collect():
+    refused: _Refused = Counter()
+    examples: dict[str, str] = {}
+    figures = F.count(F.lit(1)).alias("count"), F.min(RAW).alias(RAW)
+    for row in written.groupBy(_FATE, SOURCE, REASON, FILE).agg(*figures).collect():
         in_files[row[FILE]] += row["count"]
         if row[_FATE] == _USED:
             used[row[SOURCE]] += row["count"]
         else:
             refused[row[SOURCE], row[REASON]] += row["count"]
-    return in_files, used, refused
+            examples.setdefault(row[REASON], row[RAW])
+    return in_files, used, refused, examples
 
 
 def _write_quarantine(written: DataFrame, files: Sequence[Path], quarantine: Path) -> None:

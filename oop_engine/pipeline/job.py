@@ -27,7 +27,7 @@ from oop_engine.pipeline.cells import escaped
 from oop_engine.pipeline.declaration import Declaration
 from oop_engine.pipeline.graph_file import build, load_build
 from oop_engine.pipeline.inputs import FileLayout, Input, find_inputs, layouts
-from oop_engine.pipeline.manifest import manifest, write_manifest
+from oop_engine.pipeline.manifest import hints_of, manifest, write_manifest
 from oop_engine.pipeline.measure import Measured, in_spark, measure
 from oop_engine.pipeline.policy import PolicyChoice, choose, read_policy
 from oop_engine.pipeline.running import Folders, default_partition, run_graph
@@ -169,10 +169,11 @@ class _Pipeline:
         both = [("parse", given), ("order", self._ordered_as())]
         if not self._steps.all_known(both) and not (out / "staged").exists():
             self._steps.forget("parse")  # its output is gone
-        self._steps.do(
-            "parse", given,
-            lambda: ingest.parse(self._prepared(), self.files, out / "staged", out / "quarantine"), self._session,
-        )  # fmt: skip
+        self._steps.do("parse", given, lambda: self._parsed(out), self._session)
+
+    def _parsed(self, out: Path) -> dict[str, Any]:
+        made = ingest.parse(self._prepared(), self.files, out / "staged", out / "quarantine")
+        return made | {"hints": hints_of(self._said, made.pop("examples"))}
 
     def _ordered_as(self) -> dict[str, Any]:
         return {"slice_rows": self._wanted.slice_rows}
@@ -193,7 +194,10 @@ class _Pipeline:
                 if refused
                 else "the files have none"
             )
-            msg = f"no row can be used: {where}"
+            hints = self._steps.result("parse").get("hints", {})
+            msg = "; ".join(
+                [f"no row can be used: {where}", *(f"{why}; {hint}" for why, hint in hints.items())]
+            )
             raise TraceError(msg)
         schema = segmenting.stream_schema(self._said, self._prepared())
         if self._wanted.until == "run":

@@ -14,12 +14,13 @@ from typing import Any
 
 from oop_engine.core.errors import TraceError
 from oop_engine.core.units import dated
-from oop_engine.pipeline.declaration import Declaration
-from oop_engine.pipeline.inputs import Input
+from oop_engine.pipeline.declaration import Declaration, unreadable
+from oop_engine.pipeline.inputs import ARROW_TYPES, Input
 from oop_engine.pipeline.segmenting import source_names
 from oop_engine.pipeline.steps import Steps
+from oop_engine.traces.formats.csv_sniffed import as_data, csv_options
 
-__all__ = ["manifest", "write_manifest"]
+__all__ = ["hints_of", "manifest", "write_manifest"]
 
 _PACKAGES = ("oop-engine", "pyspark", "pyarrow", "numpy")
 _NOBODY = "unknown"
@@ -48,6 +49,7 @@ def manifest(
         "in": {"files": files, "bytes": sum(file.nbytes for file in inputs), "rows": parsed["rows"]},
         "rows": rows,
         "quarantined": _by_reason(parsed["quarantined"]),
+        "hints": parsed.get("hints", {}),
         "sources": sources,
         "slices": steps.result("order")["slices"] if "order" in done else None,
         "profile": {name: _dated(source["profile"]) for name, source in _result(steps, "profile").items()},
@@ -57,6 +59,31 @@ def manifest(
         "done_before": [name for name, mark in done.items() if mark["again"]],
         "versions": {"python": platform.python_version()} | {name: _version(name) for name in _PACKAGES},
     }
+
+
+def hints_of(declaration: Declaration, examples: Mapping[str, str | None]) -> dict[str, str]:
+    """Return options that read the cells of reasons, where there are any; ``examples``: a raw row by reason."""
+    found = {}
+    for name, column in declaration.columns.items() if declaration.format == "csv" else ():
+        text = _cell(examples.get(unreadable(name, column)), name)
+        if text is None or column.format or column.type == "string":
+            continue
+        options = [
+            " and ".join(f"{option} = {as_data(value)}" for option, value in each.items())
+            for each in csv_options(text, ARROW_TYPES[column.type], declaration.csv)
+        ]
+        if options:
+            found[unreadable(name, column)] = f"[csv] {' or '.join(options)} reads {text!r}"
+    return found
+
+
+def _cell(raw: str | None, name: str) -> str | None:
+    try:
+        row = json.loads(raw or "")
+    except ValueError:
+        return None
+    found = row.get(name) if isinstance(row, dict) else None
+    return found if isinstance(found, str) else None
 
 
 def _sources(parsed: Mapping[str, Any], late: Mapping[str, int]) -> dict[str, dict[str, Any]]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from oop_engine.core.errors import UsageError
 from oop_engine.pipeline.cells import BLOCK, FILE, MISFIT, ROW, cell_of, cells, repeats
-from oop_engine.pipeline.declaration import SPARK_TYPES, Column, Declaration
+from oop_engine.pipeline.declaration import SPARK_TYPES, Column, Declaration, unreadable
 from oop_engine.pipeline.inputs import FileLayout
 from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.formats.csv_cells import MISREAD, MONTHS, date_pattern, number_pattern
@@ -247,9 +247,7 @@ def _judged(rows: DataFrame, declaration: Declaration) -> DataFrame:
 
     reasons = [F.when(F.col(MISFIT).isNotNull(), _misfit_of(declaration))]
     for name, column in declaration.columns.items():
-        reason = (
-            f"{name}: cannot be read as {column.type}" if column.type != "string" else f"{name}: is no UTF-8"
-        )
+        reason = unreadable(name, column) if column.type != "string" else f"{name}: is no UTF-8"
         reasons.append(F.when(F.col(f"{_BAD}{name}"), F.lit(reason)))
     for reason in declaration.refuse:
         reasons.append(F.when(_expression(rows, declaration, "refuse", reason), F.lit(reason)))

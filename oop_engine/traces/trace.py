@@ -119,6 +119,7 @@ class Trace:
     def _read(self, on_refused: Refuse | None) -> Iterator[Message]:
         columns = wanted(self._reader.fields, self.schema, self.arrival)
         validation = Validation(self.path, self.schema, columns, self.arrival, on_refused)
+        validation.hint = getattr(self._reader, "hint", None)
         self.refused, self.nulls = validation.refused, {}
         unknown = UnknownColumns(columns.names)
         unknown.allow(self._left_out)

@@ -42,6 +42,9 @@ __all__ = [
 Refuse = Callable[[int, pa.RecordBatch, str], None]
 """Called with the number of a row, rows refused for one reason (the first of which it is), and the reason."""
 
+Hint = Callable[[str, pa.DataType], str]
+"""Returns the way out for a text that cannot be read as a type, in words to be added; "": there is none."""
+
 MOST_TIME = 2**62
 """Times and arrivals are from ``-MOST_TIME`` to below ``MOST_TIME``: so no difference of two leaves 64 bits."""
 
@@ -169,7 +172,8 @@ class Validation:
     UTF-8.  Arrival is the column ``arrival``, in the unit of
     the progressing attribute (finer ones are rounded down), or, with None, the running maximum of
     the progressing attribute: the earliest that the order of rows allows, if no tuple
-    arrives before its time.
+    arrives before its time.  ``refusing``: the numbers of the rows with which ``on_refused`` is called now;
+    ``hint``: returns the option that reads a text which is refused, if there is one.
     """
 
     def __init__(
@@ -187,6 +191,14 @@ class Validation:
         self._most = {name: _most(columns.field(name).type, schema.unit) for name in times}
         self._row = 1
         self._now = NEVER
+        self.refusing = np.zeros(0, np.int64)
+        self.hint: Hint | None = None
+        self._hints = dict[tuple[str, pa.DataType], str]()
+
+    @property
+    def next_row(self) -> int:
+        """The number of the next row, from 1."""
+        return self._row
 
     def punctuation(self, punctuation: Punctuation) -> Punctuation:
         """Return a punctuation, its groups in the types of the schema; raises ``TraceError`` if they do not fit."""
@@ -254,12 +266,24 @@ class Validation:
         good &= ~bad
         column = rows.column(field.name)
         for value in column.filter(pa.array(fresh)).unique()[:_MOST_REASONS]:
-            reason = f"{field.name}: cannot read {_shown(value)} as {field.type}"
+            reason = (
+                f"{field.name}: cannot read {_shown(value)} as {field.type}{self._hint(value, field.type)}"
+            )
             if reason in self.refused or len(self.refused) < _MOST_REASONS:
                 same = _mask(pc.equal(column, value).fill_null(False))
                 self._refuse(rows, reason, fresh & same)
                 fresh &= ~same
         self._refuse(rows, f"{field.name}: cannot read other values as {field.type}", fresh)
+
+    def _hint(self, value: pa.Scalar, kind: pa.DataType) -> str:
+        found = value.as_py() if self.hint else None
+        text = found.decode(errors="replace") if isinstance(found, bytes) else found
+        if self.hint is None or not isinstance(text, str):
+            return ""
+        key = (text, kind)
+        if key not in self._hints and len(self._hints) < _MOST_REASONS:
+            self._hints[key] = self.hint(text, kind)
+        return self._hints.get(key, "")
 
     def _refuse(self, rows: pa.RecordBatch, reason: str, which: NDArray[np.bool_]) -> None:
         numbers = np.flatnonzero(which)
@@ -267,7 +291,8 @@ class Validation:
             return
         self.refused[reason] = self.refused.get(reason, 0) + len(numbers)
         if self._on_refused is not None:
-            self._on_refused(self._row + int(numbers[0]), rows.take(pa.array(numbers)), reason)
+            self.refusing = self._row + numbers
+            self._on_refused(int(self.refusing[0]), rows.take(pa.array(numbers)), reason)
 
     def _arrivals(
         self, page: Page, columns: dict[str, pa.Array], numbers: NDArray[np.int64]

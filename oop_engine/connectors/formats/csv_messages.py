@@ -26,7 +26,7 @@ from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.format import REFUSED
 from oop_engine.traces.formats.csv_cells import canonical, check_zone
 from oop_engine.traces.formats.csv_rows import CsvRows
-from oop_engine.traces.formats.csv_sniffed import sniffed_delimiter
+from oop_engine.traces.formats.csv_sniffed import csv_hint, sniffed_delimiter
 from oop_engine.traces.formats.encodings import MARKS
 from oop_engine.traces.validation import check_texts
 
@@ -45,6 +45,7 @@ class CsvMessages(MessageFormat):
     """
 
     headed = True
+    row_a_line = True
     remembers = ("_names", "_csv", "_below", "_first", "header")
 
     def __init__(
@@ -78,6 +79,7 @@ class CsvMessages(MessageFormat):
         self._needed = {*map(str.encode, self.columns.names)}
         self._below = ""  # why rows below a header are refused
         self._first = in_file and self._csv.header is not False
+        self._validation.hint = lambda text, kind: csv_hint(text, kind, self._csv)
 
     def is_row(self, payload: bytes) -> bool:
         """Tell whether a payload is one line, which is no header and none that holds elsewhere."""
@@ -128,7 +130,10 @@ class CsvMessages(MessageFormat):
             return
         kept: list[bytes] = []
         for line in data.splitlines(keepends=True):
-            if self._csv.header is not False and line.strip() and (cells := self._header(line)) is not None:
+            may_be = self._csv.header is not False and (
+                self._first or any(name in line for name in self._needed)
+            )
+            if may_be and line.strip() and (cells := self._header(line)) is not None:
                 yield from self._rows(b"".join(kept), spans=spans)
                 kept = []
                 self._begin(cells, line)

@@ -33,6 +33,8 @@ _MARK = b"\xef\xbb\xbf"  # some programs put it in front of UTF-8
 class JsonMessages(MessageFormat):
     """A JSON object a line, or a payload; ``{"punctuation": ...}`` is punctuation, as in a trace of JSON lines."""
 
+    row_a_line = True
+
     def __init__(
         self, schema: Schema, place: str, unreadable: Unreadable, metadata: Metadata | None = None
     ) -> None:

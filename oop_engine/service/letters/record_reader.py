@@ -1,7 +1,8 @@
 """Record reader: data of a source become messages of its format; a record that is refused becomes a dead letter.
 
-Data are read together.  Where a row is refused, and dead letters are kept, they are read again by halves down to the
-record that it is in: so a dead letter has the record as it came, and its place.
+Data are read together.  Where rows are refused, and dead letters are kept, their numbers tell the records that they are
+in, if each record is a row.  Else they are read again by halves down to these.  So a dead letter has the record as it
+came, and its place.
 """
 
 from __future__ import annotations
@@ -9,29 +10,32 @@ from __future__ import annotations
 import json
 import logging
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
 
-from oop_engine.connectors.formats import MESSAGE_FORMATS, made_format
+import numpy as np
+from numpy.typing import NDArray
+
+from oop_engine.connectors.formats import made_format
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.payload import Payload
-from oop_engine.connectors.registry.declared_format import DeclaredFormat
 from oop_engine.connectors.source import LiveSource, Position
-from oop_engine.core.close_names import did_you_mean
-from oop_engine.core.errors import UsageError
 from oop_engine.core.operator import Message
 from oop_engine.core.schema import Schema
 from oop_engine.service.dead_letters import DeadLetters
+from oop_engine.service.letters.known_format import check_format
 from oop_engine.service.letters.letter_context import context_of, names_in, with_message
 from oop_engine.service.letters.letter_folder import Retry
 from oop_engine.service.letters.names_above import NamesAbove
-from oop_engine.traces.csv_format import CsvFormat
 
 __all__ = ["Piece", "RecordReader"]
 
 Piece = tuple[Any, Position, Position]
 """Data of a source, and the positions before and behind them; a plain tuple, for each message makes one."""
+
+_Record = tuple[int, Any, Piece]
+"""A record as it came, behind its start in the data of its piece."""
 
 _LOG = logging.getLogger("oop_engine")
 _NAMED = 5
@@ -51,7 +55,7 @@ class RecordReader:
     """
 
     def __init__(self, name: str, source: LiveSource, schema: Schema, dead: DeadLetters) -> None:
-        _check_format(name, source)
+        check_format(name, source)
         self._name, self._source, self._dead = name, source, dead
         source.unreadable = self._unreadable = dead.of(name)
         source.columns = frozenset(schema.names)
@@ -61,6 +65,9 @@ class RecordReader:
         self._probes = self._logged = False  # whether a refusal ends the reading; unknown columns are logged
         self._names = NamesAbove()
         self._letters: list[tuple[str, str, int]] | None = None  # of one record: reason, text, rows
+        self._spotted: list[tuple[str, NDArray[np.int64]]] | None = (
+            None  # reasons, with the numbers of their rows
+        )
 
     @property
     def unknown(self) -> dict[str, int]:
@@ -134,8 +141,10 @@ class RecordReader:
 
     def _of_pieces(self, pieces: list[Piece]) -> list[Message]:
         joined = self._format.together([data for data, _, _ in pieces]) if len(pieces) > 1 else None
+        if joined is not None and not self._dead.kept:
+            return list(self._format.read(joined))
         if joined is not None:
-            if (together := self._all_of(joined)) is not None:
+            if (together := self._all_of(joined, lambda: self._records(*pieces))) is not None:
                 return together
             half = len(pieces) // 2
             return self._of_pieces(pieces[:half]) + self._of_pieces(pieces[half:])
@@ -168,31 +177,46 @@ class RecordReader:
         data = piece[0]
         if not self._dead.kept:
             return list(self._format.read(data))
-        if (together := self._all_of(data)) is not None:
+        if (together := self._all_of(data, lambda: self._records(piece))) is not None:
             return together
-        records = self._format.records(data)
-        sizes = map(len, records) if isinstance(data, bytes) else [1] * len(records)
-        starts = accumulate(sizes, initial=0)
-        return self._of_records(list(zip(starts, records, strict=False)), piece)
+        return self._of_records(self._records(piece), piece)
 
-    def _of_records(self, records: list[tuple[int, Any]], piece: Piece) -> list[Message]:
-        """Return the messages in records of a piece, each with its start there; by halves down to those refused."""
-        data: Any = [record for _, record in records]
+    def _records(self, *pieces: Piece) -> list[_Record]:
+        """Return the records of some pieces."""
+        found: list[_Record] = []
+        for piece in pieces:
+            records = self._format.records(data := piece[0])
+            sizes = map(len, records) if isinstance(data, bytes) else [1] * len(records)
+            starts = accumulate(sizes, initial=0)
+            found += [(start, record, piece) for start, record in zip(starts, records, strict=False)]
+        return found
+
+    def _of_records(self, records: list[_Record], piece: Piece) -> list[Message]:
+        """Return the messages in records of a piece; by halves down to those refused."""
+        data: Any = [record for _, record, _ in records]
         if isinstance(piece[0], bytes):
             data = b"".join(data)
             data = _with(piece[0], data)
         elif not isinstance(piece[0], list | tuple):
             data = piece[0]
         if len(records) == 1:
-            skipped, raw = records[0]
-            if isinstance(raw, bytes):
-                line = raw.removesuffix(b"\n") if self._format.by_lines else bytes(raw)
-                raw = _with(raw if isinstance(raw, Payload) else piece[0], line)
-            return self._of_record(raw, data, self._source.place(piece[1], piece[2], skipped))
-        if (together := self._all_of(data)) is not None:
+            return self._of_record(self._raw(records[0]), data, self._place(records[0]))
+        if (together := self._all_of(data, lambda: records)) is not None:
             return together
         half = len(records) // 2
         return self._of_records(records[:half], piece) + self._of_records(records[half:], piece)
+
+    def _raw(self, record: _Record) -> Any:
+        """Return a record as it came, without the end of its line."""
+        _, raw, piece = record
+        if not isinstance(raw, bytes):
+            return raw
+        line = raw.removesuffix(b"\n") if self._format.by_lines else bytes(raw)
+        return _with(raw if isinstance(raw, Payload) else piece[0], line)
+
+    def _place(self, record: _Record) -> Any:
+        start, _, (_, before, behind) = record
+        return self._source.place(before, behind, start)
 
     def _of_record(self, raw: Any, data: Any, place: Any) -> list[Message]:
         """Return the messages in one record, which is ``raw`` as it came; bury it, or those of its rows refused."""
@@ -209,24 +233,46 @@ class RecordReader:
             )
         return found
 
-    def _all_of(self, data: Any) -> list[Message] | None:
-        """Return the messages in some data; None: a row is refused."""
+    def _all_of(self, data: Any, records: Callable[[], list[_Record]]) -> list[Message] | None:
+        """Return the messages in some data, and bury the ``records`` refused; None: which these are is not known."""
         unknown, remembered = dict(self.unknown), self._format.remembers
         known = {name: getattr(self._format, name) for name in remembered}
-        self._probes = True
+        first, self._spotted = self._format.next_row, []
         try:
-            return list(self._format.read(data))
+            found = list(self._format.read(data))
+            if self._spotted and not self._bury(self._spotted, records(), first):
+                raise _RefusedError
         except _RefusedError:  # the rows are read again
             self._format.unknown.counts = unknown
             vars(self._format).update(known)
             return None
         finally:
-            self._probes = False
+            self._spotted = None
+        return found
+
+    def _bury(self, spotted: list[tuple[str, NDArray[np.int64]]], records: list[_Record], first: int) -> bool:
+        """Bury the records of some rows, which are numbered from ``first``; False: not each record is one row."""
+        if self._format.next_row - first != len(records) or not all(map(self._is_row, records)):
+            return False
+        names = self._format.header if self._format.headed else b""
+        for row, reason in sorted((int(row), reason) for reason, rows in spotted for row in rows):
+            raw, place = self._raw(record := records[row - first]), self._place(record)
+            self._unreadable(reason, raw, 1, place=place, context=context_of(raw, names))
+        return True
+
+    def _is_row(self, record: _Record) -> bool:
+        """Tell whether a record is one row where as many rows as records were read."""
+        _, raw, (data, _, _) = record
+        if isinstance(data, bytes) and self._format.by_lines:
+            return self._format.row_a_line
+        return isinstance(raw, bytes) and self._format.is_row(raw)
 
     def _refused(self, reason: str, record: str, rows: int) -> None:
-        if self._probes:
+        if self._spotted is not None and self._format.refusing is not None:
+            self._spotted.append((reason, self._format.refusing))
+        elif self._probes or self._spotted is not None:
             raise _RefusedError
-        if self._letters is not None:
+        elif self._letters is not None:
             self._letters.append((reason, record, rows))
         else:
             self._unreadable(reason, record, rows)
@@ -248,18 +294,3 @@ def _with(message: Any, data: bytes) -> bytes:
 
 def _bytes_of(letter: Retry) -> bytes:
     return b64decode(letter.record) if letter.coding == "base64" else letter.record.encode()
-
-
-def _check_format(name: str, source: LiveSource) -> None:
-    """Raise ``UsageError`` if there is no such format, or it has no lines where the source is read by lines."""
-    declared = isinstance(source.format, DeclaredFormat)
-    kind = "csv" if isinstance(source.format, CsvFormat) else source.format
-    if not declared and kind not in MESSAGE_FORMATS:
-        msg = f"source {name!r}: unknown message format {source.format!r}: use one of {', '.join(MESSAGE_FORMATS)}"
-        msg += did_you_mean(str(kind), MESSAGE_FORMATS)
-        raise UsageError(msg)
-    if source.by_lines and (declared or not MESSAGE_FORMATS[str(kind)].by_lines):
-        known = ", ".join(each for each, found in MESSAGE_FORMATS.items() if found.by_lines)
-        shown = repr(getattr(source.format, "name", source.format))
-        msg = f"source {name!r}: is read by lines; got format {shown}, which has none: use one of {known}"
-        raise UsageError(msg)

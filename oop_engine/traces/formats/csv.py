@@ -28,7 +28,7 @@ from oop_engine.traces.formats.alike.block import Seen
 from oop_engine.traces.formats.alike.csv import csv_alike
 from oop_engine.traces.formats.csv_cells import canonical
 from oop_engine.traces.formats.csv_rows import LONGEST, CsvRows
-from oop_engine.traces.formats.csv_sniffed import sniffed_cells, sniffed_delimiter, sniffed_encoding
+from oop_engine.traces.formats.csv_sniffed import csv_hint, sniffed_cells, sniffed_delimiter, sniffed_encoding
 from oop_engine.traces.formats.guessing import as_texts_are, guess, guess_time, spoiler_of
 
 __all__ = ["CsvReader"]
@@ -79,6 +79,10 @@ class CsvReader:
         }
         self.fields = pa.schema([(name, guesses.get(name, pa.string())) for name in self._names])
         self._note(given, head)
+
+    def hint(self, text: str, kind: pa.DataType) -> str:
+        """Return which option reads a cell that was refused, in words; "": none does."""
+        return csv_hint(text, kind, self.csv)
 
     def read(self, columns: pa.Schema, page_rows: int) -> Iterator[Record]:
         """Yield the rows of each block; rows that are none are refused."""

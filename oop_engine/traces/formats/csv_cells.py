@@ -8,6 +8,7 @@ refused.  Nothing is done where a format has neither.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -127,6 +128,7 @@ def dates_of(texts: pa.Array, form: str) -> pa.Array:
     return pc.if_else(parts.is_valid(), written, texts)
 
 
+@lru_cache(maxsize=256)
 def date_pattern(form: str) -> str:
     """Return a pattern of the dates of a form; groups have the names of directives (``H`` also for ``%I``)."""
     pieces = re.split("%(.)", form.strip())

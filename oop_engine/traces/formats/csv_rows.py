@@ -26,6 +26,8 @@ LONGEST = 1 << 22
 """Bytes of a row, at most."""
 _SHOWN = 1000
 _OPEN, _TEXT_BEHIND = -1, -2
+_Bad = tuple[list[str], list[bytes], list[int], list[int]]
+"""Of lines that are no rows: reasons, lines, their numbers, and how many rows stand above each."""
 _COLUMN = "oop_engine.{}"
 
 
@@ -143,7 +145,7 @@ class CsvRows:
 
     def _one_by_one(self, data: bytes, wanted: list[str], *, last: bool) -> tuple[pa.RecordBatch, int]:
         kept: list[bytes] = []
-        bad: tuple[list[str], list[bytes], list[int]] = ([], [], [])
+        bad: _Bad = ([], [], [], [])
         at, skipped_to, width = 0, 0, len(self.names)
         for line in data.splitlines(keepends=True):
             start, at = at, at + len(line)
@@ -154,7 +156,7 @@ class CsvRows:
             if self._is_blank(text) or (self._comment and text.startswith(self._comment)):
                 continue
             if len(line) >= LONGEST:
-                self._add(bad, f"a row must be shorter than {LONGEST:,} bytes", line, number)
+                self._add(bad, f"a row must be shorter than {LONGEST:,} bytes", line, number, len(kept))
                 continue
             count = self._scan(text)
             if count == _OPEN and self._spans:
@@ -170,34 +172,33 @@ class CsvRows:
             if count == width:
                 kept.append(line)
             elif count == _OPEN:
-                self._add(bad, "a quote opens and does not close", line, number)
+                self._add(bad, "a quote opens and does not close", line, number, len(kept))
             elif count == _TEXT_BEHIND:
-                self._add(bad, "text follows on a closing quote", line, number)
+                self._add(bad, "text follows on a closing quote", line, number, len(kept))
             else:
-                self._add(bad, f"must have {width} cells; got {count}", line, number)
+                self._add(bad, f"must have {width} cells; got {count}", line, number, len(kept))
         return self._joined(kept, bad, wanted), len(data)
 
-    def _add(
-        self, bad: tuple[list[str], list[bytes], list[int]], reason: str, line: bytes, number: int
-    ) -> None:
-        reasons, lines, numbers = bad
+    def _add(self, bad: _Bad, reason: str, line: bytes, number: int, place: int) -> None:
+        reasons, lines, numbers, places = bad
         first = self._first.setdefault(reason, number)
         reasons.append(f"{reason} (first in line {first:,})" if self._spans else reason)
         lines.append(line.rstrip(b"\r\n"))
         numbers.append(number)
+        places.append(place)
 
-    def _joined(
-        self, kept: list[bytes], bad: tuple[list[str], list[bytes], list[int]], wanted: list[str]
-    ) -> pa.RecordBatch:
+    def _joined(self, kept: list[bytes], bad: _Bad, wanted: list[str]) -> pa.RecordBatch:
         batch = self._parsed(b"".join(kept), wanted)
-        reasons, lines, numbers = bad
+        reasons, lines, numbers, places = bad
         if not reasons:
             return batch
         marks = self.refused(reasons, lines, numbers)
         nothing, more = pa.nulls(batch.num_rows), pa.nulls(len(reasons), pa.binary())
         columns = {n: pa.concat_arrays([batch.column(n), more]) for n in batch.schema.names}
         columns |= {n: pa.concat_arrays([nothing.cast(c.type), c]) for n, c in marks.items()}
-        return pa.RecordBatch.from_pydict(columns)
+        rows = batch.num_rows
+        in_order = np.insert(np.arange(rows), places, np.arange(rows, rows + len(reasons)))
+        return pa.RecordBatch.from_pydict(columns).take(pa.array(in_order))
 
     def _is_blank(self, text: bytes) -> bool:
         """Tell whether a line has no cells: nothing, or spaces where there are several columns."""

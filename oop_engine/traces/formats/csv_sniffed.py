@@ -1,23 +1,30 @@
 """Sniffing of CSV: encoding, delimiter, decimal comma and dates, by the first block of a file.
 
 Only a form with one meaning is taken: ``1,234`` may be 1.234 or 1234, and ``03/04/2026`` two days, so such columns stay
-text; a ``CsvFormat`` tells.
+text; a ``CsvFormat`` tells.  A live source has no first block: there, and where a form has two meanings, a refused cell
+names the option that reads it (``csv_hint``), for files, tails, folders and messages in the same words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import json
+import re
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from oop_engine.core.values.arrays import converted
 from oop_engine.traces.csv_format import CsvFormat
-from oop_engine.traces.formats.csv_cells import matches, number_pattern
+from oop_engine.traces.formats.csv_cells import canonical, date_pattern, matches, number_pattern
 from oop_engine.traces.formats.csv_rows import CsvRows
 from oop_engine.traces.formats.encodings import MARKS, wide_encoding
 
-__all__ = ["sniffed_cells", "sniffed_delimiter", "sniffed_encoding"]
+__all__ = ["as_data", "csv_hint", "csv_options", "sniffed_cells", "sniffed_delimiter", "sniffed_encoding"]
+
+Options = dict[str, str | list[str]]
+"""Options of ``CsvFormat`` by name."""
 
 _DELIMITERS = (",", ";", "\t", "|")
 _LINES = 50
@@ -30,6 +37,25 @@ _SIGNS = (
 )
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f")
 _DAYS = (r"^\s*([0-9]{1,2})/([0-9]{1,2})/[0-9]{4}\b",)
+
+_DAY_FORMS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%d %b %Y", "%b %d %Y")
+_CLOCK_FORMS = ("", "%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p")
+_FORMS = (
+    *(
+        day + between + clock
+        for day in _DAY_FORMS
+        for between in (" ", "T", ", ")
+        for clock in _CLOCK_FORMS
+        if clock
+    ),
+    *_DAY_FORMS,
+    "%d/%b/%Y:%H:%M:%S %z",
+)
+_OPTIONS = (
+    {"decimal": ","}, {"thousands": "."}, {"thousands": " ", "decimal": ","}, {"thousands": ","}, {"thousands": "'"},
+    {"thousands": " "},
+)  # fmt: skip
+_MEANINGS = 2  # 03/04/2026 and 1,234 have two meanings, and the user knows which
 
 
 def sniffed_encoding(head: bytes) -> tuple[str, int]:
@@ -75,6 +101,57 @@ def sniffed_cells(head: pa.RecordBatch, format: CsvFormat) -> CsvFormat:
         forms = [form for form in map(_form_of, columns) if form]
         format = replace(format, dates=tuple(dict.fromkeys(forms)))
     return format
+
+
+def csv_hint(text: str, kind: pa.DataType, format: CsvFormat) -> str:
+    """Return a way out for a cell that cannot be read as ``kind`` by ``format``; "": no option reads it.
+
+    >>> csv_hint("1,5", pa.float64(), CsvFormat(delimiter=";"))
+    '; CsvFormat(decimal=",") reads it: --csv "decimal=,"'
+    >>> csv_hint("28.11.2026 7:30", pa.timestamp("s"), CsvFormat())
+    '; CsvFormat(dates="%d.%m.%Y %H:%M") reads it: --csv "dates=%d.%m.%Y %H:%M"'
+    """
+    found = [
+        f"CsvFormat({', '.join(f'{name}={as_data(value)}' for name, value in options.items())}) reads it: "
+        f'--csv "{",".join(f"{name}={_typed(value)}" for name, value in options.items())}"'
+        for options in csv_options(text, kind, format)
+    ]
+    return "; " + " or ".join(found) if found else ""
+
+
+def csv_options(text: str, kind: pa.DataType, format: CsvFormat) -> list[Options]:
+    """Return options that read a cell beside those of ``format``; two where it may mean two values."""
+    is_date = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
+    found: dict[str, Options] = {}
+    for with_them, options in (_of_dates if is_date else _of_signs)(text.strip(), format):
+        values, _ = converted(canonical(pa.array([text]), kind, with_them), kind)
+        if values[0].is_valid and len(found) < _MEANINGS:
+            found.setdefault(str(values[0]), options)
+    return [*found.values()]
+
+
+def as_data(value: str | list[str]) -> str:
+    """Return a value as Python and TOML have it."""
+    return json.dumps(value)
+
+
+def _typed(value: str | list[str]) -> str:
+    return "|".join(value) if isinstance(value, list) else "space" if value == " " else value
+
+
+def _of_dates(text: str, format: CsvFormat) -> Iterator[tuple[CsvFormat, Options]]:
+    """Yield formats that may read a text as a date, each with its options."""
+    for form in _FORMS:
+        if re.match(date_pattern(form), text):
+            forms = [*format.date_forms, form]
+            yield replace(format, dates=form), {"dates": forms if len(forms) > 1 else form}
+
+
+def _of_signs(text: str, format: CsvFormat) -> Iterator[tuple[CsvFormat, Options]]:
+    """Yield formats that may read a text as a number, each with its options."""
+    for signs in _OPTIONS if text[-1:].isdigit() else ():
+        if all(getattr(format, name) in (None, "") for name in signs):
+            yield replace(format, **signs), {**signs}  # type: ignore[arg-type]
 
 
 def _with_thousands(columns: list[pa.Array], format: CsvFormat) -> CsvFormat:

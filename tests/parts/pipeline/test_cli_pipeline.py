@@ -159,3 +159,23 @@ def test_json_and_nothing_else_and_then_a_table(spark: SparkSession, events: Pat
     assert done.exit_code == 0, done.stderr
     for words in ("ts: cannot be read as int64", "BoundedDisorder", "counts: 2 results", "run done before"):
         assert words in done.stdout
+
+
+@pytest.mark.spark
+def test_the_option_that_reads_cells_in_quarantine_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    declared = (
+        '[columns]\nwann = "timestamp"\nv = "float64"\n[stream]\ntime = "wann"\n[csv]\ndelimiter = ";"\n'
+    )
+    (tmp_path / "shop.toml").write_text(declared)
+    (tmp_path / "shop.csv").write_text("wann;v\n28.11.2026 07:30:00;1,5\n")
+    args = (tmp_path / "shop.toml", tmp_path / "shop.csv", "--out", tmp_path / "out", "--until", "policy")
+    done = call(*args)
+    assert done.exit_code == 2
+    words = (
+        "wann: cannot be read as timestamp; [csv] dates = \"%d.%m.%Y %H:%M:%S\" reads '28.11.2026 07:30:00'"
+    )
+    assert words in done.stderr
+    (tmp_path / "shop.csv").write_text("wann;v\n2026-11-28 07:30:00;1,5\n2026-11-28 07:30:00;1\n")
+    done = call(*args)
+    assert done.exit_code == 0, done.stderr
+    assert "v: cannot be read as float64; [csv] decimal = \",\" reads '1,5'" in done.stdout

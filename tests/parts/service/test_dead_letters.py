@@ -6,6 +6,7 @@ import base64
 import csv
 import io
 import json
+import random
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,25 @@ import msgpack
 import pyarrow as pa
 import pytest
 
-from oop_engine import FileTail, Gathered, Generated, Graph, Journal, LiveSource, Schema, serve
+from oop_engine import (
+    CsvFormat,
+    FileTail,
+    Gathered,
+    Generated,
+    Graph,
+    GrowingFolder,
+    Journal,
+    LiveSource,
+    Schema,
+    open_trace,
+    serve,
+)
+from oop_engine.connectors.formats import MESSAGE_FORMATS
+from oop_engine.core.values.arrays import converted
 from oop_engine.runners.event_loop import run_async
+from oop_engine.service.letters.record_reader import RecordReader
+from oop_engine.traces.formats.csv_cells import canonical
+from oop_engine.traces.formats.csv_sniffed import csv_hint
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")
 BAD = {10, 11, 500, 998}
@@ -132,3 +150,106 @@ def test_a_misspelt_column_is_told_with_the_first_row(caplog: pytest.LogCaptureF
 
     served(feed())
     assert caplog.text.count("hots") == 1
+
+
+LINES = {
+    "jsonl": [b'{"ts": 1, "key": "a"}', b'{"ts": "soon", "key": "b"}', b"{", b'{"ts": 2}', b"",
+              b'{"punctuation": {"below": 1}}'],
+    "csv": [b"1,a", b"soon,b", b"1,2,3", b"2,", b"", b"ts,key", b"key,ts", b"ts,other",
+            b'5,"', b"7,the key", b"\xff,\xff"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("format", LINES)
+@pytest.mark.parametrize("seed", range(12))
+def test_records_are_found_by_numbers_of_rows_as_by_halves(format: str, seed: int, tmp_path: Path) -> None:
+    draw = random.Random(seed)
+    lines = draw.choices(LINES[format], k=60) if seed % 2 else draw.choices(LINES[format][:4], k=60)
+    (tmp_path / "log").write_bytes(b"\n".join([b"ts,key"] * (format == "csv") + lines) + b"\n")
+    found = served(FileTail(tmp_path / "log", format, follow=False))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RecordReader, "_bury", lambda *_: False)
+        by_halves = served(FileTail(tmp_path / "log", format, follow=False))
+    assert found[0] == by_halves[0]
+    for one, other in zip(found[1], by_halves[1], strict=True):
+        assert {**one, "at": 0} == {**other, "at": 0}
+
+
+@pytest.mark.parametrize("many", [100, 1_000])
+@pytest.mark.parametrize("format", ["jsonl", "csv"])
+def test_a_file_of_which_nothing_can_be_read_is_read_once(
+    format: str, many: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[int] = []
+    own = MESSAGE_FORMATS[format].read
+
+    def read(self: Any, data: Any) -> Any:
+        reads.append(len(data))
+        return own(self, data)
+
+    monkeypatch.setattr(MESSAGE_FORMATS[format], "read", read)
+    rows = [ROWS[format](f"day {i}") for i in range(many)]
+    (tmp_path / "log").write_bytes(b"\n".join([b"ts,key"] * (format == "csv") + rows) + b"\n")
+    times, letters = served(FileTail(tmp_path / "log", format, follow=False))
+    assert (times, len(letters)) == ([], many)
+    assert len(reads) <= 30  # by halves: twice as many as rows
+
+
+@pytest.mark.parametrize("door", ["file", "tail", "folder", "messages", "tcp"])
+def test_a_refused_cell_of_csv_names_the_option_that_reads_it(door: str, tmp_path: Path) -> None:
+    schema = Schema({"ts": pa.timestamp("s"), "v": pa.float64()}, "ts")
+    given = CsvFormat(delimiter=";", decimal=".", dates="%Y-%m-%d")
+    text = b"ts;v\n28.11.2026 07:30;1\n2026-11-28;1\n28/11/2026;1\n01/02/2026;1\n"
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_bytes(text)
+    if door == "file":
+        trace = open_trace(tmp_path / "in" / "a.csv", schema, csv=given)
+        assert [len(page) for page in trace.pages()] == [1]
+        reasons = [*trace.refused]
+    else:
+        source = {
+            "tail": lambda: FileTail(tmp_path / "in" / "a.csv", given, follow=False),
+            "folder": lambda: GrowingFolder(tmp_path / "in", schema, follow=False, csv=given),
+            "messages": lambda: Generated([text.splitlines()], given),
+            "tcp": lambda: Generated([text], given),
+        }[door]()
+        graph = Graph("g")
+        graph.sink("out", graph.source("in", schema))
+        dead = Gathered()
+        run_async(serve(graph, {"in": source}, {"out": Gathered()}, dead_letters=dead))
+        reasons = [row["reason"] for row in dead.rows]
+    assert [reason.split(": ", 1)[1] for reason in reasons] == [
+        "cannot read '28.11.2026 07:30' as timestamp[s]; "
+        'CsvFormat(dates=["%Y-%m-%d", "%d.%m.%Y %H:%M"]) reads it: --csv "dates=%Y-%m-%d|%d.%m.%Y %H:%M"',
+        'cannot read \'28/11/2026\' as timestamp[s]; CsvFormat(dates=["%Y-%m-%d", "%d/%m/%Y"]) reads it: '
+        '--csv "dates=%Y-%m-%d|%d/%m/%Y"',
+        'cannot read \'01/02/2026\' as timestamp[s]; CsvFormat(dates=["%Y-%m-%d", "%d/%m/%Y"]) reads it: '
+        '--csv "dates=%Y-%m-%d|%d/%m/%Y" or CsvFormat(dates=["%Y-%m-%d", "%m/%d/%Y"]) reads it: '
+        '--csv "dates=%Y-%m-%d|%m/%d/%Y"',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cell", "kind", "options"),
+    [
+        ("1,5", pa.float64(), {"decimal": ","}),
+        ("1.234.567", pa.int64(), {"thousands": "."}),
+        ("1 234,5", pa.float64(), {"thousands": " ", "decimal": ","}),
+        ("1'000", pa.int32(), {"thousands": "'"}),
+        ("28.11.2026, 7:30:01", pa.timestamp("s", "UTC"), {"dates": "%d.%m.%Y, %H:%M:%S"}),
+        ("11/28/2026 3:05 PM", pa.timestamp("s"), {"dates": "%m/%d/%Y %I:%M %p"}),
+        ("28.11.2026", pa.date32(), {"dates": "%d.%m.%Y"}),
+        ("n/a", pa.int64(), None), ("soon", pa.timestamp("s"), None), ("28.11.26", pa.date32(), None),
+        ("2.5", pa.int64(), None), ("1,5", pa.bool_(), None),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_the_option_that_a_refusal_names_reads_the_cell(cell: str, kind: Any, options: Any) -> None:
+    words = csv_hint(cell, kind, CsvFormat(delimiter=";"))
+    if options is None:
+        assert words == ""
+        return
+    typed = words.split('--csv "')[1].split('"')[0]
+    assert CsvFormat.of(typed) == CsvFormat(**options)
+    values, _ = converted(canonical(pa.array([cell]), kind, CsvFormat(**options)), kind)
+    assert values[0].is_valid
