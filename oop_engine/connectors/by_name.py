@@ -239,13 +239,13 @@ def _folder(address: str, options: dict[str, str], schema: Schema) -> LiveSource
 
 @register_source("tcp")
 def _tcp(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
-    _only(f"tcp:{address}", options, "format", "connect")
+    _only(f"tcp:{address}", options, "format", "connect", "again")
     host, _, port = address.rpartition(":")
     if not _is_port(port):
         msg = f"source 'tcp:{address}': must have a host and a port, as in tcp:127.0.0.1:9000"
         raise UsageError(msg)
-    connect = _yes(f"tcp:{address}", options, "connect", "no")
-    return TcpLines(host, int(port), _format("", options), connect=connect)
+    connect, again = (_yes(f"tcp:{address}", options, name, "no") for name in ("connect", "again"))
+    return TcpLines(host, int(port), _format("", options), connect=connect, again=again)
 
 
 @register_source("kafka")

@@ -53,11 +53,12 @@ class ServerLink:
 
     ``name``: of either, in lines of the log.  ``away``: it was there, and is gone; ``losses``: how often it went.  A
     loss is a line of the log, and its end one, once a minute at most; the next line counts those in between.
+    ``forgets``: what it sends while nobody is connected cannot be had again, which the line at the end tells.
     """
 
     def __init__(self, name: str = "source") -> None:
         self.name = name
-        self.away = False
+        self.away = self.forgets = False
         self.losses = 0
         self._known = False
         self._since = self._here_since = 0.0
@@ -71,7 +72,8 @@ class ServerLink:
         if self.away or not self._known:
             self._here_since = wall()
         if self.away and self._logs:
-            _LOG.warning("%s: is back after %.1f s", self.name, wall() - self._since)
+            lost = "; what it sent meanwhile is lost" if self.forgets else ""
+            _LOG.warning("%s: is back after %.1f s%s", self.name, wall() - self._since, lost)
         self._known, self.away = True, False
 
     def gone(self, reason: object) -> None:

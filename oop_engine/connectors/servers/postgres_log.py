@@ -2,13 +2,14 @@
 
 Each cluster has an identifier of its own, given when it was made.  A server that was restored to an earlier moment, or
 a standby that took over, goes on in a new timeline; its history has the place where that left the earlier one.  A slot
-that was made again begins behind all that was written before.
+that was made again begins behind all that was written before.  A table that was made again has another number (OID).
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from oop_engine.connectors.source import BEGIN_AGAIN, Position
@@ -40,7 +41,8 @@ class LogPlace:
     """A place in the log: behind the transaction that ends at ``lsn``, and ``rows`` changes of the next one.
 
     ``commit``: the place of that one's commit; 0: none of its changes was read.  ``system``, ``timeline``: the
-    identifier of the cluster and its timeline; None: not known.
+    identifier of the cluster and its timeline; None: not known.  ``tables``: the numbers (OIDs) of those of which rows
+    came, by name.
     """
 
     lsn: int
@@ -48,13 +50,14 @@ class LogPlace:
     rows: int = 0
     system: str | None = None
     timeline: int | None = None
+    tables: Mapping[str, int] = field(default_factory=dict)
 
     @staticmethod
     def of(place: str, position: Position) -> LogPlace:
         """Return the place that a position is; raise ``UsageError`` in the name of ``place`` if it is none.
 
         >>> LogPlace.of("slot", {"lsn": "0/5", "commit": "0/9", "rows": 3}), LogPlace.of("slot", "0/5").lsn
-        (LogPlace(lsn=5, commit=9, rows=3, system=None, timeline=None), 5)
+        (LogPlace(lsn=5, commit=9, rows=3, system=None, timeline=None, tables={}), 5)
         """
         known: Any = {"lsn": position} if isinstance(position, str) else position
         try:
@@ -62,9 +65,8 @@ class LogPlace:
             if not all(_LSN.fullmatch(text) for text in texts):
                 raise ValueError
             lsn, commit = map(lsn_of, texts)
-            return LogPlace(
-                lsn, commit, int(known.get("rows", 0)), known.get("system"), known.get("timeline")
-            )
+            cluster = known.get("system"), known.get("timeline")
+            return LogPlace(lsn, commit, int(known.get("rows", 0)), *cluster, {**known.get("tables", {})})
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             msg = f"{place}: a position is a place in the log, as '0/16B3748'; got {position!r}"
             raise UsageError(msg) from error
@@ -74,7 +76,8 @@ class LogPlace:
         """The place as a value of JSON."""
         within = {"commit": text_of_lsn(self.commit), "rows": self.rows} if self.commit else {}
         known = {"system": self.system, "timeline": self.timeline} if self.system else {}
-        return {"lsn": text_of_lsn(self.lsn), **within, **known}
+        tables = {"tables": self.tables} if self.tables else {}
+        return {"lsn": text_of_lsn(self.lsn), **within, **known, **tables}
 
     def behind(self, lsn: int) -> LogPlace:
         """Return the place behind a transaction."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import socket
+from contextlib import suppress
 from typing import Any
 
 from oop_engine.connectors import link
@@ -9,7 +12,7 @@ from oop_engine.connectors.library import library
 from oop_engine.connectors.servers.postgres_codes import code_of_refusal
 from oop_engine.system.on_thread import on_thread
 
-__all__ = ["connected"]
+__all__ = ["connected", "cut"]
 
 
 async def connected(dsn: str, **options: Any) -> Any:
@@ -25,3 +28,9 @@ async def connected(dsn: str, **options: Any) -> Any:
         if error.sqlstate is None and not isinstance(error, errors.ConnectionTimeout):
             error.sqlstate = await on_thread(code_of_refusal, conninfo.make_conninfo(dsn, **given), limit)
         raise
+
+
+def cut(connection: Any) -> None:
+    """End a connection, so that who waits for it has an error at once."""
+    with suppress(OSError), socket.socket(fileno=os.dup(connection.pgconn.socket)) as way:
+        way.shutdown(socket.SHUT_RDWR)

@@ -8,6 +8,7 @@ from typing import Any
 from oop_engine.connectors import link
 from oop_engine.connectors.servers.postgres_log import LogPlace, lsn_of
 from oop_engine.connectors.servers.postgres_login import connected
+from oop_engine.connectors.servers.postgres_publication import Publication
 from oop_engine.core.errors import SetupError
 
 __all__ = ["slot_start"]
@@ -20,7 +21,9 @@ _FOUND = (
 _MADE = "select lsn::text from pg_create_logical_replication_slot(%s, 'pgoutput')"
 
 
-async def slot_start(place: str, dsn: str, publication: str, slot: str, position: LogPlace | None) -> int:
+async def slot_start(
+    place: str, dsn: str, publication: Publication, slot: str, position: LogPlace | None
+) -> int:
     """Return the place in the log from which a slot sends changes.
 
     Without a ``position`` a slot that is not there is made, which waits for transactions of others.  Raises
@@ -28,8 +31,7 @@ async def slot_start(place: str, dsn: str, publication: str, slot: str, position
     ``TraceError`` if it cannot go on from the position, and errors of psycopg.
     """
     async with await connected(dsn) as about, asyncio.timeout(link.ANSWER_S) as limit:
-        cursor = await about.execute("select 1 from pg_publication where pubname = %s", [publication])
-        if await cursor.fetchone() is None:
+        if await publication.look(about, ()) is None:
             msg = f"{place}: there is no such publication: CREATE PUBLICATION ... FOR TABLE ..."
             raise SetupError(msg)
         found = await (await about.execute(_FOUND, [slot])).fetchone()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -13,15 +14,20 @@ _MARK = (
     "insert into {epochs} (run, place, epoch) values (%s, %s, %s) "
     "on conflict (run, place) do update set epoch = excluded.epoch where {epochs}.epoch < excluded.epoch"
 )
-_LAST = "select epoch from {epochs} where run = %s and place = %s"
+_TABLE = "(select oid::bigint from pg_class where oid = to_regclass(%s) and relkind in ('r', 'p'))"
+_LAST = f"select (select epoch from {{epochs}} where run = %s and place = %s), {_TABLE}"
+_LOG = logging.getLogger("oop_engine")
 
 
 class TableEpochs:
     """The epochs of ``table`` that this process has committed; ``fetched`` and ``do`` execute statements.
 
     A server that was restored to an earlier moment, or a standby that takes over without the last transactions, lacks
-    some of them.
+    some of them; a table that was dropped and made again lacks all.  ``known``: the number of the table (its OID);
+    None: not known yet, or it is a view.  ``quoted``: its name as a statement has it.
     """
+
+    quoted = ""
 
     def __init__(
         self,
@@ -31,14 +37,33 @@ class TableEpochs:
     ) -> None:
         self._table, self._do, self._fetched = table, do, fetched
         self._last: int | None = None
+        self.known: int | None = None
+
+    async def look(self) -> None:
+        """Learn which table it is."""
+        ((self.known,),) = await self._fetched(f"select {_TABLE}", [self.quoted])
+
+    def check(self, known: int | None, epoch: int) -> None:
+        """Tell in a line where an earlier process has prepared an epoch for another table of this name."""
+        if None not in (known, self.known) and known != self.known:
+            words = "Postgres table %r: was dropped and made again: results before epoch %d are not in it"
+            _LOG.warning(words, self._table, epoch)
 
     async def mark(self, run: str, epoch: int) -> bool:
         """Write the number of an epoch, within a transaction; return False if that was done.
 
         Raises ``SnapshotError`` if an epoch that was committed is not in the table any more.
         """
-        found = await self._fetched(_LAST, [run, self._table])
-        there = found[0][0] if found else None
+        ((there, table),) = await self._fetched(_LAST, [run, self._table, self.quoted])
+        before, self.known = self.known, table
+        if self._last is not None and None not in (before, table) and before != table:
+            last, self._last = self._last, None
+            msg = (
+                f"Postgres table {self._table!r}: was dropped and made again, or another one has its name now, since "
+                f"epoch {last} was committed: the results up to it are not in it: restart the service to go on without "
+                "them"
+            )
+            raise SnapshotError(msg)
         if self._last is not None and (there is None or there < self._last):
             has = "no results" if there is None else f"the results up to epoch {there} alone"
             last, self._last = self._last, None

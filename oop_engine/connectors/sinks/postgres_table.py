@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import socket
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
@@ -21,7 +19,7 @@ from oop_engine.connectors.servers.postgres_errors import (
     postgres_address,
     reason_of_row,
 )  # fmt: skip
-from oop_engine.connectors.servers.postgres_login import connected
+from oop_engine.connectors.servers.postgres_login import connected, cut
 from oop_engine.connectors.sink import LiveSink, Prepared, key_columns
 from oop_engine.connectors.sinks.fitting import RefusedInARow, refused_rows
 from oop_engine.connectors.sinks.postgres_cells import cells_of, register_cells
@@ -66,6 +64,7 @@ class PostgresTable(LiveSink):
     def __init__(self, dsn: str, table: str, key: str | Sequence[str] = ()) -> None:
         self._dsn, self._table, self._key = dsn, table, key_columns(key)
         self._pages: dict[int, list[Page]] = {}
+        self._kept = set[int]()
         self._connection: Any = None
         self._in_a_row = RefusedInARow()
         self._epochs = TableEpochs(table, self._do, self._fetched)
@@ -79,10 +78,10 @@ class PostgresTable(LiveSink):
         self._names = schema.plain().names if self._net else schema.names
         self._read = [*self._names, *(name for name in schema.names if name not in self._names)]
         self._statements = TableStatements(self._table, self._key, self._names, net=self._net)
-        kept = [epoch for of, epoch in prepared if of == run]
+        self._kept = {epoch for of, epoch, *_ in prepared if of == run}
         try:
             self._connection = await self._connected()
-            await self._answered(self._make(kept))
+            await self._answered(self._make())
         except psycopg.Error as error:
             await self.close()
             raise self._failure(error, _AT_START) from self._address.cause(error)
@@ -97,12 +96,15 @@ class PostgresTable(LiveSink):
             return None
         staged = await self._reached(partial(self._stage, epoch, self._pages[epoch]))
         del self._pages[epoch]
-        return [self._run, epoch] if staged else None
+        return [self._run, epoch, self._epochs.known] if staged else None
 
     async def commit(self, prepared: Prepared) -> None:
         """Move the rows of an epoch into the table, unless that was done."""
-        await self._reached(partial(self._move, *prepared))
-        self._epochs.done(prepared[1])
+        run, epoch, *known = prepared
+        if epoch in self._kept and known:
+            self._epochs.check(known[0], epoch)
+        await self._reached(partial(self._move, run, epoch))
+        self._epochs.done(epoch)
 
     async def forget(self) -> None:
         """Remove the number of the last epoch."""
@@ -113,12 +115,14 @@ class PostgresTable(LiveSink):
         if self._connection is not None:
             await self._connection.close()
 
-    async def _make(self, kept: Collection[int]) -> None:
+    async def _make(self) -> None:
         self._kinds = await make_beside(self._connection, self._statements, self._table, self._names)
         for statement in self._statements.moving:  # which needs the rights, and a constraint for the key
             await self._do(f"explain {statement}", [self._run, 0])
         forgotten = "delete from {staged} where oop_run = %s and oop_epoch <> all(%s)"
-        await self._do(forgotten, [self._run, [*kept]])
+        await self._do(forgotten, [self._run, [*self._kept]])
+        self._epochs.quoted = self._statements.name(self._table).as_string(self._connection)
+        await self._epochs.look()
 
     async def _stage(self, epoch: int, pages: list[Page]) -> int:
         """Write rows beside the table, and return how many.
@@ -192,10 +196,13 @@ class PostgresTable(LiveSink):
             for statement in self._statements.moving:
                 await self._do(statement, [run, epoch])
             taken = await self._do(DELETION, [run, epoch])
-            if not count + taken:
-                msg = f"{self._place}: results of epoch {epoch} that a checkpoint has recorded are gone"
-                raise SnapshotError(msg)
-            return taken
+            if not count + taken and epoch not in self._kept:
+                raise SnapshotError(self._gone(epoch))
+        if not count + taken:  # the number of the epoch is written, so the next process goes on
+            self._kept.discard(epoch)
+            msg = f"{self._gone(epoch)}, as where the database was restored: restart the service to go on without them"
+            raise SnapshotError(msg)
+        return taken
 
     async def _not_fitting(
         self, run: str, epoch: int, error: Exception
@@ -263,7 +270,7 @@ class PostgresTable(LiveSink):
                 await self._look()
         finally:
             if not doing.done():
-                _cut(self._connection)
+                cut(self._connection)
                 await asyncio.gather(doing, return_exceptions=True)
         return await doing
 
@@ -288,12 +295,9 @@ class PostgresTable(LiveSink):
         statement = self._statements.composed(text, with_values=bool(values))
         return await self._connection.execute(statement, values or None)
 
+    def _gone(self, epoch: int) -> str:
+        return f"{self._place}: results of epoch {epoch} that a checkpoint has recorded are gone"
+
     @property
     def _place(self) -> str:
         return f"Postgres table {self._table!r}"
-
-
-def _cut(connection: Any) -> None:
-    """End a connection, so that who waits for it has an error at once."""
-    with suppress(OSError), socket.socket(fileno=os.dup(connection.pgconn.socket)) as way:
-        way.shutdown(socket.SHUT_RDWR)

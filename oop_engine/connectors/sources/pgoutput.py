@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import logging
 from base64 import b64encode
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from struct import Struct
 
@@ -74,6 +74,7 @@ class Decoder:
     place where the transaction commits that is read now; 0: none is.  ``changes``: how many of it were taken.
     ``envelopes``: rows are envelopes of Debezium, with the row before a change where it is sent as a whole.
     ``named``: the columns of the schema; ``lacking``: tables that lack some of them, which are logged once.
+    ``tables``: the numbers of tables by name, replaced where another one is found.
     ``end``: behind it, once it has ended.  ``skipped``: commit and number of changes that were read before.
     """
 
@@ -84,6 +85,7 @@ class Decoder:
     envelopes: bool = False
     named: Sequence[str] = ()
     lacking: set[str] = field(default_factory=set)
+    tables: Mapping[str, int] = field(default_factory=dict)
     commit: int = 0
     changes: int = 0
     end: int = 0
@@ -142,6 +144,24 @@ class Decoder:
         else:
             self._tell_not_sent(found)
         self._relations[number] = found
+        if not (self.commit == self.skipped[0] and self.changes < self.skipped[1]):
+            self._note_table(found, number)
+
+    def _note_table(self, table: Relation, number: int) -> None:
+        """Note the number of a table, and tell where another one had its name: no deletion of its rows is sent."""
+        before = self.tables.get(table.name)
+        if before == number:
+            return
+        self.tables = {**self.tables, table.name: number}
+        if before is None:
+            return
+        reason = (
+            f"table {table.name} was dropped and made again, or another one has its name now: the rows of the earlier "
+            "one are gone, and none of them is sent"
+        )
+        _LOG.warning("%s; rows written before it was in the publication do not come", reason)
+        if "delete" in self.wanted:
+            self.refused(reason, b"{" + table.ending("drop"))
 
     def _tell_not_sent(self, table: Relation) -> None:
         """Log columns of the schema that a table has not, or does not send: all of its rows lack them."""

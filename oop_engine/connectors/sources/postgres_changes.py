@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 import struct
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from oop_engine.connectors import link
@@ -15,6 +18,7 @@ from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.servers.postgres_errors import failure_of_postgres, postgres_address
 from oop_engine.connectors.servers.postgres_log import LogPlace, lsn_of, text_of_lsn
 from oop_engine.connectors.servers.postgres_login import connected
+from oop_engine.connectors.servers.postgres_publication import Publication
 from oop_engine.connectors.servers.postgres_slot import slot_start
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.connectors.sources.pgoutput import Decoder, OtherTransactionError
@@ -24,9 +28,11 @@ from oop_engine.system.stopwatch import wall
 
 __all__ = ["PostgresChanges"]
 
+_LOG = logging.getLogger("oop_engine")
 _STATUS_S, _SILENT_S = 10.0, 60.0
 """Seconds from a sign of life to the next, each of which asks for one of the server; and until it is away without."""
-_AGAIN_S = 0.1
+_AGAIN_S, _LOOK_S = 0.1, 30.0
+"""Seconds between two looks at a slot that is in use, and at the tables of the publication."""
 _IN_USE = "55006"
 """The code of Postgres for a slot that another process reads."""
 _LOST = ("55000", "58P01")
@@ -51,7 +57,8 @@ class PostgresChanges(LiveSource):
     ``slot``: the name of the replication slot, which is made if it is not there; it keeps the log until a checkpoint
     has it, so drop it when the service is over.  The position is a place in the log, a number of changes of the
     transaction behind it, and the identity of the cluster.  Rows come in the order of their commits, at most 1,000 at a
-    time, as JSON, with ``_table`` and ``_operation``.  Those that were there before the slot do not come.
+    time, as JSON, with ``_table`` and ``_operation``.  Those that were there before the slot do not come.  A line tells
+    of a table that is not in the publication any more, as one that was dropped, and of one that was made again.
     ``operations``: of which rows come, by default inserts and updates.  ``format="debezium"``: they come as a revision
     stream, and deletions too: of a table with REPLICA IDENTITY FULL an update takes the row before back.  The REPLICA
     IDENTITY of a table sets the values that the server sends: by default of a deleted row the key, and of an update no
@@ -79,8 +86,10 @@ class PostgresChanges(LiveSource):
         self.format = format
         self._dsn, self._publication, self._slot = dsn, publication, slot
         self._operations = {*(_OPERATIONS[format] if operations is None else operations)}
+        self._published = Publication(self._place, publication, self._operations)
         self._reached, self._at = 0, LogPlace(0)
         self._told_s = 0.0
+        self._lost = set[str]()  # tables that have left the publication
         self._lacking = set[str]()  # tables without some columns of the schema, which are logged once
         self._pgconn: Any = None
         self._sending = asyncio.Lock()
@@ -90,12 +99,13 @@ class PostgresChanges(LiveSource):
         psycopg = library("psycopg", "postgres", "PostgresChanges")
         address = postgres_address(self._dsn)
         known = None if position is None else LogPlace.of(self._place, position)
-        connection = status = None
+        connection, tasks = None, list[asyncio.Task[None]]()
         try:
             connection = await connected(self._dsn, replication="database")
             self._pgconn = connection.pgconn
             self._at = await self._start(known)
-            status = asyncio.create_task(self._tell_on(), name=f"slot {self._slot}")
+            for work in (self._tell_on(), self._look_on()):
+                tasks.append(asyncio.create_task(work, name=f"slot {self._slot}"))
             await self._begin()
             self.link.here()
             async for rows in self._parts():
@@ -110,8 +120,8 @@ class PostgresChanges(LiveSource):
             raise self._silent() from error
         finally:
             self._pgconn = None
-            if status is not None:
-                status.cancel()
+            for task in tasks:
+                task.cancel()
             if connection is not None:
                 await connection.close()
 
@@ -146,10 +156,14 @@ class PostgresChanges(LiveSource):
             if isinstance(self.columns, frozenset) and self.format == "jsonl"
             else (),
             lacking=self._lacking,
+            tables=self._at.tables,
         )
         count = 0
         while True:
             data = await self._data()
+            if self._lost:
+                self._lose(decoder)
+                yield []
             if (count := count + 1) % _MESSAGES == 0:  # a message that has come already is not awaited
                 await asyncio.sleep(0)
             if data[:1] == b"k":
@@ -157,6 +171,8 @@ class PostgresChanges(LiveSource):
                     yield []
                 continue
             decoder.take(data[25:])
+            if decoder.tables is not self._at.tables:
+                self._at = replace(self._at, tables=decoder.tables)
             if decoder.end:
                 self._at, decoder.end = self._at.behind(decoder.end), 0
                 yield decoder.taken()
@@ -195,7 +211,7 @@ class PostgresChanges(LiveSource):
         return known or LogPlace(start, system=system.decode(), timeline=int(timeline))
 
     async def _slot_at(self, position: LogPlace | None) -> int:
-        return await slot_start(self._place, self._dsn, self._publication, self._slot, position)
+        return await slot_start(self._place, self._dsn, self._published, self._slot, position)
 
     async def _begin(self) -> None:
         psycopg = library("psycopg", "postgres", "PostgresChanges")
@@ -283,6 +299,28 @@ class PostgresChanges(LiveSource):
         while True:
             await asyncio.sleep(_STATUS_S)
             await self._tell(asks=True)
+
+    async def _look_on(self) -> None:
+        """Tell of tables that are not in the publication any more."""
+        psycopg = library("psycopg", "postgres", "PostgresChanges")
+        if not self._at.tables:  # the start has looked at the publication
+            await asyncio.sleep(_LOOK_S)
+        while True:
+            with suppress(psycopg.Error, TimeoutError):  # read() tells of a server that is gone
+                async with await connected(self._dsn) as about, asyncio.timeout(link.ANSWER_S):
+                    self._lost = await self._published.look(about, self._at.tables) or set()
+            await asyncio.sleep(_LOOK_S)
+
+    def _lose(self, decoder: Decoder) -> None:
+        """Tell of tables that are not in the publication any more, once each."""
+        lost, self._lost = self._lost & decoder.tables.keys(), set()
+        decoder.tables = {name: number for name, number in decoder.tables.items() if name not in lost}
+        self._at = replace(self._at, tables=decoder.tables)
+        for table in sorted(lost):
+            reason = self._published.reason(table)
+            _LOG.warning("%s: %s", self._place, reason)
+            if "delete" in self._operations:
+                self._refuse(reason, json.dumps({"_table": table}).encode())
 
     async def _tell(self, *, asks: bool = False) -> None:
         async with self._sending:

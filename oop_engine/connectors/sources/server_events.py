@@ -59,7 +59,7 @@ class ServerEvents(LiveSource):
         self._url, self.format, self._event, self._again = url, format, event, again
         self._options = options or {}
         self._address = Address(url, self._options)
-        self._connected = self._over = self._warned = False
+        self._connected = self._over = self._warned = self._told = False
         self._pause_s = _AGAIN_S
 
     async def latest(self) -> Position:
@@ -88,8 +88,18 @@ class ServerEvents(LiveSource):
                             continue
                     if not self._again or self._over:
                         return
+                    self._tell_without_id(last)
                     silent_s = self._pause_s if came else min(2 * silent_s, max(_MOST_S / 6, self._pause_s))
                     await asyncio.sleep(silent_s)  # an answer that has ended is no loss
+
+    def _tell_without_id(self, last: str | None) -> None:
+        """Tell once that an answer has ended, where the server cannot be asked for what comes before the next one."""
+        if last is None and not self._told:
+            words = (
+                "%s: the answer has ended, and its events have no id: those until the next answer are lost"
+            )
+            _LOG.warning(words, self._address)
+            self._told = True
 
     async def _events(self, client: Any, last: str | None) -> AsyncIterator[tuple[bytes | None, str | None]]:
         """Yield the data of each event of one answer, None for events of another kind, and the id behind it."""
@@ -109,7 +119,7 @@ class ServerEvents(LiveSource):
             unpack = self._checked(answer)
             if (stream := answer.extensions.get("network_stream")) is not None:
                 keep_alive(stream.get_extra_info("socket"))
-            self._connected = True
+            self._connected, self.link.forgets = True, last is None
             self.link.here()
             found = EventStream(_MOST, self._refuse, last)
             try:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from typing import cast
 
 from oop_engine.connectors.alive import keep_alive
+from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.source import Format, LiveSource, Position
 from oop_engine.core.errors import SetupError
 from oop_engine.system.knobs import knob
 
 __all__ = ["TcpLines"]
 
+_LOG = logging.getLogger("oop_engine")
 _LONGEST = 1 << 22
 _MOST = knob(__name__, "_MOST", 1 << 22)
 """Bytes that may wait to be taken: with more, senders have to wait."""
@@ -23,15 +26,20 @@ class TcpLines(LiveSource):
     """Lines of ``format`` from the clients of ``host:port``; with ``connect=True`` from the server there.
 
     Neither can be asked for the past: lines since the last checkpoint are lost with the process.  Without
-    ``connect`` any number of clients may come and go, and the stream never ends; with it, it ends with the connection.
-    Raises ``SetupError`` if the port is taken, or nobody is there.
+    ``connect`` any number of clients may come and go, and the stream never ends.  With it, the stream ends where the
+    server closes the connection, with a line; a connection that is cut is made again, and with ``again=True`` a closed
+    one, too: lines that the server sends meanwhile are lost.  Raises ``SetupError`` if the port is taken, or nobody is
+    there.
     """
 
     by_lines = True
     gathers = True
 
-    def __init__(self, host: str, port: int, format: Format = "jsonl", *, connect: bool = False) -> None:
-        self.host, self.port, self.format, self._connect = host, port, format, connect
+    def __init__(
+        self, host: str, port: int, format: Format = "jsonl", *, connect: bool = False, again: bool = False
+    ) -> None:
+        self.host, self.port, self.format = host, port, format
+        self._connect, self._again = connect, again
         self._waiting: _Waiting | None = None
         self._count = 0
 
@@ -46,6 +54,7 @@ class TcpLines(LiveSource):
             while lines := await waiting.take():
                 self._count += len(lines)
                 yield lines, self._count
+        self._ended(waiting.cut)
 
     def rest(self) -> list[tuple[bytes, Position]]:
         """Return whole lines that came and that ``read`` had not yielded when it was closed."""
@@ -57,12 +66,23 @@ class TcpLines(LiveSource):
         if self.unreadable is not None:
             self.unreadable(reason, line[:1000].decode(errors="replace"), 1)
 
+    def _ended(self, cut: Exception | None) -> None:
+        """Tell that the connection has ended, or raise ``UnreachableError`` where it is to be made again."""
+        why = "the server has closed the connection" if cut is None else getattr(cut, "strerror", None) or cut
+        if self._again or cut is not None:
+            msg = f"{self.host}:{self.port}: {why}"
+            raise UnreachableError(msg)
+        words = "%s: %s:%s: %s, so the source ends; with again=True (?again=yes) it connects again"
+        _LOG.warning(words, self.link.name, self.host, self.port, why)
+
     async def _open(self, waiting: _Waiting, stack: AsyncExitStack) -> None:
         """Listen, or connect; all that is opened is closed with ``stack``."""
         loop = asyncio.get_running_loop()
         try:
             if self._connect:
                 await loop.create_connection(lambda: _Client(waiting), self.host, self.port)
+                self.link.forgets = True
+                self.link.here()
                 return
             server = await loop.create_server(lambda: _Client(waiting), self.host, self.port)
         except OSError as error:
@@ -70,16 +90,17 @@ class TcpLines(LiveSource):
             msg = (
                 f"{self.host}:{self.port} cannot be {does} ({error.strerror or error}): give another address"
             )
-            raise SetupError(msg) from error
+            raise (UnreachableError if self._connect else SetupError)(msg) from error
         stack.callback(server.close)
         self.port = server.sockets[0].getsockname()[1]
 
 
 class _Waiting:
-    """Lines that have come; ``ends``: the stream does with the first client."""
+    """Lines that have come; ``ends``: the stream does with the first client; ``cut``: why its connection was cut."""
 
     def __init__(self, *, ends: bool) -> None:
         self._ends, self._over, self._full = ends, False, False
+        self.cut: Exception | None = None
         self._lines, self._bytes = list[bytes](), 0
         self._filled = asyncio.Event()
         self._clients = set[_Client]()
@@ -115,8 +136,9 @@ class _Waiting:
         if self._full:
             client.transport.pause_reading()
 
-    def gone(self, client: _Client) -> None:
+    def gone(self, client: _Client, error: Exception | None) -> None:
         self._clients.discard(client)
+        self.cut = error
         self._over = self._over or self._ends
         self._filled.set()
 
@@ -153,4 +175,4 @@ class _Client(asyncio.Protocol):
             self._waiting.put(self._rest + b"\n")
         elif self._rest:
             self._waiting.refuse("the connection was cut within a line", self._rest)
-        self._waiting.gone(self)
+        self._waiting.gone(self, error)

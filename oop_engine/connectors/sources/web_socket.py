@@ -52,7 +52,7 @@ class WebSocket(LiveSource):
             while True:
                 try:
                     async with client.connect(self._url, **limits) as connection:
-                        self._connected = True
+                        self._connected = self.link.forgets = True
                         self.link.here()
                         if self._first is not None:
                             await connection.send(self._first)

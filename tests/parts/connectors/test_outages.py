@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +94,13 @@ class Server:
 
     async def found(self, sink: Any) -> list[int]:
         return [row["ts"] for row in sink.rows]
+
+    async def lag(self) -> int:
+        """Return how much the server still has for the service, as it tells monitors."""
+        return 0
+
+    async def end(self) -> None:
+        """Check what the server has once the service is over."""
 
 
 class RedisServer(Server):
@@ -199,6 +206,13 @@ class MqttServer(Server):
     def source(self) -> LiveSource:
         return Mqtt("127.0.0.1", "in", "service", port=self.port)
 
+    async def end(self) -> None:
+        """Of the session no message is left: the next one is the one that is sent now."""
+        await self.send(9)
+        async with aclosing(self.source().read(1)) as pieces:  # type: ignore[type-var]
+            data, _ = await anext(pieces)
+        assert [json.loads(each)["ts"] for each in data] == [9]
+
 
 class PostgresServer(Server):
     @property
@@ -252,6 +266,14 @@ class PostgresServer(Server):
 
     async def found(self, sink: Any) -> list[int]:
         return [ts for (ts,) in await on_thread(do, self.at, "select ts from out order by ts")]
+
+    sent = ""
+
+    async def lag(self) -> int:
+        """Return the bytes of the log up to the last row that the slot keeps for the service."""
+        self.sent = self.sent or (await on_thread(do, self.at, "select pg_current_wal_lsn()::text"))[0][0]
+        behind = f"select greatest(0, pg_wal_lsn_diff('{self.sent}', confirmed_flush_lsn)) from pg_replication_slots"
+        return int((await on_thread(do, self.at, behind))[0][0])
 
 
 class KafkaServer(Server):
@@ -316,6 +338,26 @@ class KafkaServer(Server):
         source = Kafka(f"127.0.0.1:{self.port}", "out", [0], follow=False)
         return [json.loads(each)["ts"] async for data, _ in source.read(None) for each in data]  # type: ignore[attr-defined]
 
+    async def lag(self) -> int:
+        import confluent_kafka
+
+        def lag() -> int:
+            options = {
+                "bootstrap.servers": f"127.0.0.1:{self.port}",
+                "group.id": "oop-engine",
+                "log_level": 0,
+            }
+            consumer = confluent_kafka.Consumer(options)
+            try:
+                there = confluent_kafka.TopicPartition("in", 0)
+                _, end = consumer.get_watermark_offsets(there, timeout=MOST_S)
+                [committed] = consumer.committed([there], timeout=MOST_S)
+                return int(end - max(committed.offset, 0))
+            finally:
+                consumer.close()
+
+        return await on_thread(lag)
+
 
 KINDS: dict[str, tuple[type[Server], str]] = {
     "redis": (RedisServer, "redis"),
@@ -348,38 +390,11 @@ def test_a_service_goes_on_when_its_server_is_back(
     monkeypatch.setattr(link, "ANSWER_S", 10.0)
     server = KINDS[kind][0](folder)
 
-    async def until(sink: Any, *times: int) -> None:
-        async with asyncio.timeout(MOST_S):
-            while (found := await server.found(sink)) != [*times]:
-                assert len(found) <= len(times), found
-                await asyncio.sleep(0.05)
-
     async def main() -> float:
-        stop = asyncio.Event()
-        async with server.up():
-            await server.begin()
-            sink = server.sink()
-            served = serve(
-                graph(), {"in": server.source()}, {"out": sink}, checkpoint=tmp_path / "state", every_s=0.1, stop=stop,
-                signals=False,
-            )  # fmt: skip
-            serving = asyncio.create_task(served)  # type: ignore[arg-type]
-            if kind == "mqtt":  # no session before it is there
-                await asyncio.sleep(0.5)
-            await server.send(0, 1)
-            await until(sink, 0, 1)
-        await asyncio.sleep(AWAY_S)
-        assert not serving.done(), serving.result()
-        async with server.up():
-            back = time.monotonic()
-            await server.send(2, 3)
-            await until(sink, 0, 1, 2, 3)
-            took_s = time.monotonic() - back
-            stop.set()
-            await serving
+        found = await outage(server, tmp_path)
         if isinstance(server, KafkaServer):
             await server.stack.aclose()
-        return took_s
+        return found
 
     with caplog.at_level(logging.WARNING, "oop_engine"):
         took_s = run_async(main())
@@ -387,3 +402,45 @@ def test_a_service_goes_on_when_its_server_is_back(
     for name in ("source 'in'", "sink 'out'"):
         lost = [line for line in caplog.messages if line.startswith(f"{name}: ")]
         assert len(lost) <= 2 + AWAY_S / 60, lost
+
+
+async def outage(server: Server, folder: Path) -> float:
+    """Serve while ``server`` is taken away and comes back; return after how many seconds all rows are there.
+
+    Then nothing that was read is left for another reader: the lag is 0, where the server has one.
+    """
+
+    async def until(sink: Any, *times: int) -> None:
+        async with asyncio.timeout(MOST_S):
+            while (found := await server.found(sink)) != [*times]:
+                assert len(found) <= len(times), found
+                assert not serving.done(), serving.result()
+                await asyncio.sleep(0.05)
+
+    stop = asyncio.Event()
+    async with server.up():
+        await server.begin()
+        sink = server.sink()
+        served = serve(
+            graph(), {"in": server.source()}, {"out": sink}, checkpoint=folder / "state", every_s=0.1, stop=stop,
+            signals=False,
+        )  # fmt: skip
+        serving = asyncio.create_task(served)  # type: ignore[arg-type]
+        if isinstance(server, MqttServer):  # no session before it is there
+            await asyncio.sleep(0.5)
+        await server.send(0, 1)
+        await until(sink, 0, 1)
+    await asyncio.sleep(AWAY_S)
+    assert not serving.done(), serving.result()
+    async with server.up():
+        back = time.monotonic()
+        await server.send(2, 3)
+        await until(sink, 0, 1, 2, 3)
+        took_s = time.monotonic() - back
+        async with asyncio.timeout(MOST_S):
+            while await server.lag():
+                await asyncio.sleep(0.05)
+        stop.set()
+        await serving
+        await server.end()
+    return took_s

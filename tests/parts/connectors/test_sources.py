@@ -11,7 +11,7 @@ import socket
 import struct
 import threading
 from collections.abc import AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -33,6 +33,7 @@ from oop_engine import (
     UsageError,
     write_trace,
 )
+from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.sources.tcp_lines import _Client, _Waiting
 from oop_engine.connectors.tailing import bytes_at
 from oop_engine.runners.event_loop import run_async
@@ -289,7 +290,7 @@ def test_lines_come_from_many_clients() -> None:
     assert b"".join(sorted(b"".join(run_async(main())).splitlines(keepends=True))) == b"one\nthree\ntw\n"
 
 
-def test_a_connection_ends_with_its_server() -> None:
+def test_a_connection_ends_with_its_server(caplog: pytest.LogCaptureFixture) -> None:
     async def send(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"one\ntwo\n")
         await writer.drain()
@@ -303,6 +304,11 @@ def test_a_connection_ends_with_its_server() -> None:
         return found
 
     assert run_async(main()) == [(b"one\ntwo\n", 108)]
+    [line] = caplog.messages
+    assert (
+        "has closed the connection, so the source ends; with again=True (?again=yes) it connects again"
+        in line
+    )
 
 
 def test_lines_that_came_and_were_not_taken_are_the_rest() -> None:
@@ -404,7 +410,10 @@ def test_what_is_behind_the_last_line_counts_unless_the_connection_is_cut(cut: b
         source = TcpLines("127.0.0.1", server.sockets[0].getsockname()[1], connect=True).read(None)
         lines, _ = await anext(source)
         taken.set()
-        rest = [more async for more, _ in source]
+        rest = list[bytes]()
+        with pytest.raises(UnreachableError) if cut else nullcontext():
+            async for more, _ in source:
+                rest.append(more)
         server.close()
         return b"".join([lines, *rest])
 
