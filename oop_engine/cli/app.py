@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from io import TextIOWrapper
@@ -18,6 +18,7 @@ import click
 
 from oop_engine.core.close_names import closest_or_all
 from oop_engine.core.errors import EngineError, OperatorError
+from oop_engine.system.addresses import typed_secrets
 from oop_engine.system.python_file import forget
 from oop_engine.system.shown import shown
 
@@ -66,8 +67,11 @@ class App(click.Group):
         """Run a command and leave with its exit code."""
         extra["standalone_mode"] = False
         run = super().main
+        given = extra.get("args", args[0] if args else None)
         with _signals():
-            code = _exit_code(lambda: run(*args, **extra))
+            code = _exit_code(
+                lambda: run(*args, **extra), typed_secrets(sys.argv[1:] if given is None else given)
+            )
         sys.exit(code)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -199,36 +203,41 @@ def _terminated(*_: Any) -> NoReturn:
     raise SystemExit(TERMINATED)
 
 
-def _exit_code(run: Callable[[], Any]) -> int:
+def _exit_code(run: Callable[[], Any], secrets: Sequence[str]) -> int:
+    """Run a command and return its exit code; ``secrets``: texts that no error may have."""
+
+    def fail(message: str, code: int) -> int:
+        return _fail(_without(secrets, message), code)
+
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (for as long as the process lives)
     if sys.stdout is None:
-        return _fail("standard output is closed: send it to a file, or to /dev/null", BAD_INPUT)
+        return fail("standard output is closed: send it to a file, or to /dev/null", BAD_INPUT)
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a locale need not have all characters
     try:
         found = run()
     except (click.Abort, KeyboardInterrupt):
-        return _fail("interrupted", INTERRUPTED)
+        return fail("interrupted", INTERRUPTED)
     except click.UsageError as error:
-        return _fail(f"{error.format_message()}{_way_out(error)}", BAD_INPUT)
+        return fail(f"{error.format_message()}{_way_out(error)}", BAD_INPUT)
     except click.ClickException as error:
-        return _fail(error.format_message(), BAD_INPUT)
+        return fail(error.format_message(), BAD_INPUT)
     except OperatorError:
-        return _bug()
+        return _bug(secrets)
     except EngineError as error:
-        return _fail(str(error), BAD_INPUT)
+        return fail(str(error), BAD_INPUT)
     except _ReaderGone:
         return _forget_stdout()
     except OSError as error:
         if error.filename is None and error.errno not in _NO_ROOM:
-            return _bug()
+            return _bug(secrets)
         if error.filename is None:
             _forget_stdout()
         place = "standard output cannot be written" if error.filename is None else error.filename
-        return _fail(f"{place}: {error.strerror}", BAD_INPUT)
+        return fail(f"{place}: {error.strerror}", BAD_INPUT)
     except Exception:
-        return _bug()
+        return _bug(secrets)
     return found if isinstance(found, int) else 0
 
 
@@ -255,12 +264,18 @@ def _fail(message: str, code: int) -> int:
     return code
 
 
+def _without(secrets: Sequence[str], text: str) -> str:
+    for secret in secrets:
+        text = text.replace(secret, "***")
+    return text
+
+
 def _way_out(error: click.UsageError) -> str:
     return f" See {error.ctx.command_path} --help" if error.ctx is not None else ""
 
 
-def _bug() -> int:
-    print(shown(traceback.format_exc()), end="", file=sys.stderr)
+def _bug(secrets: Sequence[str]) -> int:
+    print(shown(_without(secrets, traceback.format_exc())), end="", file=sys.stderr)
     return A_BUG
 
 

@@ -14,7 +14,8 @@ from typing import Any
 
 from oop_engine.connectors.link import NotReadyError, UnreachableError
 from oop_engine.connectors.parts.checked_source import no_pair, pieces_of
-from oop_engine.connectors.source import LiveSource, Position
+from oop_engine.connectors.source import BEGIN_AGAIN, LiveSource, Position
+from oop_engine.core.errors import UsageError
 from oop_engine.runners.faults import cancelling, wrapped
 from oop_engine.system.knobs import knob
 from oop_engine.system.stopwatch import wall
@@ -93,6 +94,9 @@ async def read_on(source: LiveSource, position: Position) -> AsyncIterator[tuple
     Its errors get a note with the source and the position behind its last data.
     """
     pace, place = Pace(source), f"{source.link.name} ({type(source).__name__})"
+    if position is not None and not source.is_position(position):
+        msg = f"{place}: position {position!r:.200} is none of this kind of source: {BEGIN_AGAIN}"
+        raise UsageError(msg)
     while True:
         try:
             async with aclosing(pieces_of(place, source, position)) as pieces:  # type: ignore[type-var]

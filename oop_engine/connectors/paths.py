@@ -6,9 +6,25 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from oop_engine.core.errors import UsageError
+from oop_engine.system.addresses import printable
 from oop_engine.system.apart import check_apart
 
-__all__ = ["check_paths"]
+__all__ = ["check_paths", "local_path"]
+
+
+def local_path(kind: str, path: object) -> Path:
+    """Return the path of a file or folder of this machine; raise ``UsageError`` for the address of a server.
+
+    As a path ``s3://bucket`` would be a folder ``s3:``, and nobody would look for results there.
+    """
+    if "://" in str(path):
+        msg = (
+            f"{kind}: must be a path of this machine; got {printable(path)}: mount the store there, or copy what is "
+            "written (only checkpoints may be in an object store)"
+        )
+        raise UsageError(msg)
+    return Path(str(path))
 
 
 def check_paths(sources: Mapping[str, Any], sinks: Mapping[str, Any], checkpoint: object) -> None:

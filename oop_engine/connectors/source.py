@@ -39,6 +39,15 @@ BEGIN_AGAIN = (
 """The way out of a position that its server does not have any more."""
 
 
+def is_count(value: object) -> bool:
+    """Return whether a value is a whole number from 0 on.
+
+    >>> is_count(3), is_count(True), is_count("3")
+    (True, False, False)
+    """
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
 class LiveSource:
     """Base of all sources of a service.
 
@@ -87,6 +96,13 @@ class LiveSource:
         again from the last position, after a while.
         """
         raise NotImplementedError
+
+    def is_position(self, position: Position) -> bool:
+        """Return whether a value of JSON can be a position of this source; a service asks before it reads.
+
+        It may be of another kind of source, which had this name, or typed by a user (``--from``).
+        """
+        return True
 
     async def latest(self) -> Position:
         """Return the position behind all data that there are now; ``read`` goes on from it.

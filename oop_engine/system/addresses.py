@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, unquote, unquote_plus
 
-__all__ = ["Address", "printable"]
+__all__ = ["Address", "printable", "typed_secrets"]
 
 _BEFORE = re.compile(r"(?:[A-Za-z][\w+.-]*:)?(?:[A-Za-z][\w+.-]*://|//)?")
 _ANOTHER = re.compile(r",(?=[A-Za-z][\w+.-]*://)")
@@ -95,6 +95,31 @@ class Address:
     def cause(self, error: BaseException) -> ConnectionError:
         """Return an error to raise from, in place of one of a library, whose words may have secrets."""
         return ConnectionError(self.clean(error))
+
+
+def typed_secrets(arguments: Iterable[str]) -> list[str]:
+    """Return the names, passwords and tokens of addresses among the arguments of a program, the longest first.
+
+    >>> typed_secrets(["run", "in=wss://me:open-sesame@host/x?token=abracadabra", "log.csv?format=jsonl"])
+    ['abracadabra', 'open-sesame']
+    >>> typed_secrets(["kafka:h:1/t?registry=http://user:open-sesame@host", "from 'redis:user:pass@h/s'"])
+    ['open-sesame', 'pass', 'user']
+    """
+    words = (word for argument in arguments for word in re.split(r"[\s'\"]+", argument))
+    found = {secret for word in words for secret in _typed(re.sub(r"^[\w.-]+=", "", word))}
+    return sorted((each for each in found if len(each) >= _LEAST), key=lambda each: (-len(each), each))
+
+
+def _typed(word: str) -> Iterator[str]:
+    before, rest, query = _parts(word)
+    user, _ = _user(before, rest)
+    name, _, password = user.partition(":")
+    for pair in re.split(r"[&;#]", query):
+        value = unquote_plus(pair.partition("=")[2])
+        yield from _typed(value) if "://" in value else ()
+        if "://" in word.partition("?")[0]:
+            yield value
+    yield from (name, password) if before else ()
 
 
 def _secrets_of(address: str) -> Iterator[str]:

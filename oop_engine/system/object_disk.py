@@ -144,6 +144,6 @@ def disk_of(where: str | Path) -> tuple[Disk, Path]:
         on_server = str(where).partition("://")[0].lower() in _SERVERS
         return ObjectDisk(store, from_url(str(where), retry_config=_PATIENT) if on_server else None), Path()
     except (BaseError, ValueError) as error:
-        words = Address(where).clean(error)[:200]
+        words = Address(where).clean(error).partition(" Debug source")[0][:200]
         msg = f"checkpoint {printable(where)}: {words}: give an address like s3://bucket/folder"
         raise UsageError(msg) from None

@@ -16,6 +16,7 @@ from oop_engine.connectors.registry.declared_format import DeclaredFormat
 from oop_engine.connectors.servers.topic_log import TopicLog
 from oop_engine.connectors.sinks.held import HeldSink, Keyed, TooLargeError
 from oop_engine.core.errors import SetupError, SnapshotError
+from oop_engine.system.addresses import printable
 from oop_engine.system.on_thread import on_thread
 from oop_engine.system.stopwatch import wall
 
@@ -209,4 +210,4 @@ class KafkaTopic(HeldSink):
     @property
     def place(self) -> str:
         """The topic."""
-        return f"Kafka topic {self._topic!r} at {self._servers}"
+        return f"Kafka topic {self._topic!r} at {printable(self._servers)}"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from oop_engine.connectors.formats.payloads import check_payloads, payloads_of
+from oop_engine.connectors.paths import local_path
 from oop_engine.connectors.sink import LiveSink, Prepared
 from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import SetupError, UsageError
@@ -36,7 +37,7 @@ class OneFile(LiveSink):
     failures = (OSError,)
 
     def __init__(self, path: str | Path, format: str | None = None) -> None:
-        self.path = self.writes = Path(path)
+        self.path = self.writes = local_path("OneFile", path)
         self._format = format or self.path.suffix.removeprefix(".")
         if self._format not in _FORMATS:
             msg = f"{self._place}: format must be one of {', '.join(_FORMATS)}; got {self._format!r}"

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from oop_engine.connectors.change_feed import change_feed, feed_fields
+from oop_engine.connectors.paths import local_path
 from oop_engine.connectors.sink import LiveSink, Prepared, key_columns
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.page import Page
@@ -52,7 +53,7 @@ class PartFiles(LiveSink):
         disk: Disk | None = None,
         aside: Callable[..., Awaitable[Any]] = on_thread,
     ) -> None:
-        self.folder = self.writes = Path(folder)
+        self.folder = self.writes = local_path("PartFiles", folder)
         named = Path(f"part.{format}")
         self._format = FORMATS[format_of(named)]
         self._suffix = f"{self._format.name}{named.suffix.lower() if is_compressed(named) else ''}"

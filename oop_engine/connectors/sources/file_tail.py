@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from oop_engine.connectors.paths import local_path
 from oop_engine.connectors.payload import Payload
-from oop_engine.connectors.source import Format, LiveSource, Position
+from oop_engine.connectors.source import Format, LiveSource, Position, is_count
 from oop_engine.connectors.tailing.bytes_at import open_bytes
 from oop_engine.connectors.tailing.followed import LONGEST, Followed
 from oop_engine.connectors.tailing.tail import LogTail
@@ -56,7 +57,7 @@ class FileTail(LiveSource):
         follow: bool = True,
         skip_lost: bool = False,
     ) -> None:
-        self._path, self.format = Path(path), format
+        self._path, self.format = local_path("FileTail", path), format
         self.reads = self._path
         self._every_s, self._follow, self._skip_lost = every_s, follow, skip_lost
         self._ended: Position = None
@@ -80,6 +81,10 @@ class FileTail(LiveSource):
             if (start := offsets.get(inode, 0)) < end:
                 return {"file": str(self._path), "inode": inode, "byte": start + skipped}
         return {"file": str(self._path), "inode": behind[0], "byte": behind[1]}
+
+    def is_position(self, position: Position) -> bool:
+        """Return whether a value can be a position: the numbers of a file, and earlier files."""
+        return isinstance(position, list) and len(position) > 3 and all(map(is_count, position[:4]))
 
     async def read(self, position: Position) -> AsyncIterator[tuple[bytes, Position]]:
         """Yield whole lines, up to 1 MB of them at a time, as soon as they are there."""

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from oop_engine.connectors.message_format import shown
-from oop_engine.connectors.source import Format, LiveSource, Position
+from oop_engine.connectors.source import Format, LiveSource, Position, is_count
 from oop_engine.connectors.sources.on_thread import ThreadReader
 from oop_engine.core.errors import UsageError
 from oop_engine.runners.feeds.kinds import is_whole
@@ -70,6 +70,10 @@ class _OfFeed(LiveSource):
         first = self._count + 1
         self._count += len(items)
         return list(zip(items, range(first, self._count + 1), strict=True))
+
+    def is_position(self, position: Position) -> bool:
+        """Return whether a value can be a position: a number of items."""
+        return is_count(position)
 
 
 class Generated(_OfFeed):

@@ -14,7 +14,8 @@ from zlib import crc32
 
 import pyarrow as pa
 
-from oop_engine.connectors.source import BEGIN_AGAIN, LiveSource, Position
+from oop_engine.connectors.paths import local_path
+from oop_engine.connectors.source import BEGIN_AGAIN, LiveSource, Position, is_count
 from oop_engine.core.errors import TraceError
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
@@ -63,11 +64,20 @@ class GrowingFolder(LiveSource):
         follow: bool = True,
         csv: CsvFormat | None = None,
     ) -> None:
-        self._folder, self._schema = Path(folder), schema
+        self._folder, self._schema = local_path("GrowingFolder", folder), schema
         self.reads = self._folder
         self._every_s, self._follow, self.csv = every_s, follow, csv
         self._left_out = LeftOut()
         self._in_files = _without(schema, "_file")
+
+    def is_position(self, position: Position) -> bool:
+        """Return whether a value can be a position: the name of a file, and how much of it."""
+        return (
+            isinstance(position, list)
+            and len(position) > 1
+            and isinstance(position[0], str)
+            and is_count(position[1])
+        )
 
     async def read(self, position: Position) -> AsyncIterator[tuple[Any, Position]]:
         """Yield the pages and the punctuation of each file."""

@@ -27,6 +27,7 @@ from zlib import crc32
 
 from oop_engine.connectors.pace import read_on
 from oop_engine.connectors.packed import UNPACKABLE, carried, lasting, packer, unpacked
+from oop_engine.connectors.paths import local_path
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.connectors.sources.generated import Feed, Generated
 from oop_engine.core.errors import TraceError, UsageError
@@ -80,7 +81,7 @@ class Journal(LiveSource):
         self.format, self.by_lines = self._source.format, self._source.by_lines  # type: ignore[misc]
         self.reads, self.metadata = self._source.reads, self._source.metadata
         self.adds, self.is_file = self._source.adds, self._source.is_file  # type: ignore[misc]
-        self._folder, self._disk, self._aside = Path(folder), disk or Disk(), aside
+        self._folder, self._disk, self._aside = local_path("Journal", folder), disk or Disk(), aside
         self._segment_bytes = segment_bytes
         self._segment: int | None = None  # that is written to
         self._end = 0

@@ -18,9 +18,10 @@ from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.payload import Payload
 from oop_engine.connectors.refusals import kafka_is_away
 from oop_engine.connectors.servers.group_commits import GroupCommits
-from oop_engine.connectors.servers.topic_log import TopicLog, offsets_of
-from oop_engine.connectors.source import BEGIN_AGAIN, Format, LiveSource, Position
+from oop_engine.connectors.servers.topic_log import SEEN, TopicLog, offsets_of
+from oop_engine.connectors.source import BEGIN_AGAIN, Format, LiveSource, Position, is_count
 from oop_engine.core.errors import SetupError, TraceError, UsageError
+from oop_engine.system.addresses import printable
 from oop_engine.system.knobs import knob
 from oop_engine.system.stopwatch import wall
 
@@ -70,7 +71,7 @@ class Kafka(LiveSource):
     ) -> None:
         self._topic, self.format, self._follow = topic, format, follow
         self._partitions = None if partitions is None else [*dict.fromkeys(partitions)]
-        self._place = f"Kafka topic {topic!r} at {servers}"
+        self._place = f"Kafka topic {topic!r} at {printable(servers)}"
         self._rights = KafkaRights(self._place)
         self._options = {
             "log_level": _SEVERE,
@@ -84,6 +85,14 @@ class Kafka(LiveSource):
         }
         self._consumer: Any = None
         self._commits = GroupCommits(self._place, group)
+
+    def is_position(self, position: Position) -> bool:
+        """Return whether a value can be a position: an offset for each partition."""
+        return (
+            isinstance(position, dict)
+            and isinstance(position.get(SEEN, {}), dict)
+            and all(name.isdigit() and is_count(at) for name, at in offsets_of(position).items())
+        )
 
     async def read(self, position: Position) -> AsyncIterator[tuple[list[bytes], Position]]:
         """Yield up to 1,000 messages at a time, with the position behind them; none where it passed marks alone."""

@@ -21,7 +21,7 @@ from oop_engine.connectors.library import library
 from oop_engine.connectors.payload import Payload
 from oop_engine.connectors.servers.mqtt_reasons import ShortConnections, passes, way_out
 from oop_engine.connectors.servers.reasons import why_not
-from oop_engine.connectors.source import BEGIN_AGAIN, Format, LiveSource, Position
+from oop_engine.connectors.source import BEGIN_AGAIN, Format, LiveSource, Position, is_count
 from oop_engine.core.errors import SetupError, TraceError, UsageError
 from oop_engine.system.addresses import Address
 from oop_engine.system.knobs import knob
@@ -80,6 +80,14 @@ class Mqtt(LiveSource):
         self._recorded = dict[int, _Recorded]()  # those of a checkpoint that the broker may send again
         self._asked: tuple[int, dict[int, _Recorded]] | None = (
             None  # a request, and those acknowledged before it
+        )
+
+    def is_position(self, position: Position) -> bool:
+        """Return whether a value can be a position: the messages that are not acknowledged."""
+        return (
+            isinstance(position, dict)
+            and is_count(position.get("count"))
+            and isinstance(position.get("sent"), dict)
         )
 
     async def read(self, position: Position) -> AsyncIterator[tuple[list[bytes], Position]]:
@@ -288,7 +296,7 @@ class Mqtt(LiveSource):
 
     @property
     def _place(self) -> str:
-        return f"MQTT broker {self._host}:{self._port}, client {self._client_id!r}"
+        return f"MQTT broker {self._address}, client {self._client_id!r}"
 
     def _forgotten(self) -> TraceError:
         return TraceError(

@@ -1,3 +1,4 @@
+# Long: the messages of one protocol, read together.
 """pgoutput: the messages of Postgres's logical replication, from bytes to rows as JSON.
 
 Numbers stay as the server writes them, which is JSON but for ``NaN``, ``Infinity`` and ``-Infinity``, as other sources

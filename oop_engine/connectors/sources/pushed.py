@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from threading import get_ident
 from typing import Any
 
-from oop_engine.connectors.source import Format, LiveSource, Position
+from oop_engine.connectors.source import Format, LiveSource, Position, is_count
 from oop_engine.core.errors import UsageError
 from oop_engine.runners.feeds.of_now import of_now
 
@@ -76,6 +76,10 @@ class Pushed(LiveSource):
         """End the stream behind all that was pushed; later pushes are refused."""
         self._ended = True
         self._wake()
+
+    def is_position(self, position: Position) -> bool:
+        """Return whether a value can be a position: a number of pushes."""
+        return is_count(position)
 
     async def read(self, position: Position) -> AsyncIterator[tuple[Any, Position]]:
         """Yield each push with its number, counted on from those of the services before."""

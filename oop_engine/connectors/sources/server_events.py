@@ -62,6 +62,10 @@ class ServerEvents(LiveSource):
         self._connected = self._over = self._warned = self._told = False
         self._pause_s = _AGAIN_S
 
+    def is_position(self, position: Position) -> bool:
+        """Return whether a value can be a position: an id."""
+        return isinstance(position, str)
+
     async def latest(self) -> Position:
         """Return None: without an id a server sends events from now on."""
         return None

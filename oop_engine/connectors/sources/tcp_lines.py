@@ -10,8 +10,9 @@ from typing import cast
 
 from oop_engine.connectors.alive import keep_alive
 from oop_engine.connectors.link import UnreachableError
-from oop_engine.connectors.source import Format, LiveSource, Position
+from oop_engine.connectors.source import Format, LiveSource, Position, is_count
 from oop_engine.core.errors import SetupError
+from oop_engine.system.addresses import printable
 from oop_engine.system.knobs import knob
 
 __all__ = ["TcpLines"]
@@ -43,6 +44,10 @@ class TcpLines(LiveSource):
         self._waiting: _Waiting | None = None
         self._count = 0
 
+    def is_position(self, position: Position) -> bool:
+        """Return whether a value can be a position: a number of bytes."""
+        return is_count(position)
+
     async def read(self, position: Position) -> AsyncIterator[tuple[bytes, Position]]:
         """Yield lines as they come; the position is how many bytes there were."""
         self._count = int(position or 0)
@@ -70,10 +75,14 @@ class TcpLines(LiveSource):
         """Tell that the connection has ended, or raise ``UnreachableError`` where it is to be made again."""
         why = "the server has closed the connection" if cut is None else getattr(cut, "strerror", None) or cut
         if self._again or cut is not None:
-            msg = f"{self.host}:{self.port}: {why}"
+            msg = f"{self._place}: {why}"
             raise UnreachableError(msg)
-        words = "%s: %s:%s: %s, so the source ends; with again=True (?again=yes) it connects again"
-        _LOG.warning(words, self.link.name, self.host, self.port, why)
+        words = "%s: %s: %s, so the source ends; with again=True (?again=yes) it connects again"
+        _LOG.warning(words, self.link.name, self._place, why)
+
+    @property
+    def _place(self) -> str:
+        return printable(f"{self.host}:{self.port}")
 
     async def _open(self, waiting: _Waiting, stack: AsyncExitStack) -> None:
         """Listen, or connect; all that is opened is closed with ``stack``."""
@@ -87,9 +96,7 @@ class TcpLines(LiveSource):
             server = await loop.create_server(lambda: _Client(waiting), self.host, self.port)
         except OSError as error:
             does = "connected to" if self._connect else "listened at"
-            msg = (
-                f"{self.host}:{self.port} cannot be {does} ({error.strerror or error}): give another address"
-            )
+            msg = f"{self._place} cannot be {does} ({error.strerror or error}): give another address"
             raise (UnreachableError if self._connect else SetupError)(msg) from error
         stack.callback(server.close)
         self.port = server.sockets[0].getsockname()[1]

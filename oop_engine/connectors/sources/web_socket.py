@@ -10,7 +10,7 @@ from oop_engine.connectors import link
 from oop_engine.connectors.library import library
 from oop_engine.connectors.servers.quiet import quiet_about
 from oop_engine.connectors.servers.reasons import refused_by_http, why_not
-from oop_engine.connectors.source import Format, LiveSource, Position
+from oop_engine.connectors.source import Format, LiveSource, Position, is_count
 from oop_engine.core.errors import SetupError
 from oop_engine.system.addresses import Address
 
@@ -41,6 +41,10 @@ class WebSocket(LiveSource):
         self._url, self.format, self._first, self._again = url, format, first, again
         self._options = {"max_size": _MOST, **(options or {})}
         self._address = Address(url, options)
+
+    def is_position(self, position: Position) -> bool:
+        """Return whether a value can be a position: a number of messages."""
+        return is_count(position)
 
     async def read(self, position: Position) -> AsyncIterator[tuple[list[bytes], Position]]:
         """Yield each message; the position is how many there were."""

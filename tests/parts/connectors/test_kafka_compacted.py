@@ -33,7 +33,7 @@ def line(ts: int) -> bytes:
 
 
 def compacted(at: str, name: str) -> list[int]:
-    """Append batches, of which some messages are there, a mark of a transaction, and a tombstone; return the offsets."""
+    """Append batches, of which some messages are there, a mark and a tombstone; return the offsets of rows."""
     append(at, name, 15, {0: line(0), 3: line(3), 7: line(7)})
     append(at, name, 1, {}, mark=True)
     append(at, name, 4, {3: line(19)})

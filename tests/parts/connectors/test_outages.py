@@ -209,7 +209,7 @@ class MqttServer(Server):
     async def end(self) -> None:
         """Of the session no message is left: the next one is the one that is sent now."""
         await self.send(9)
-        async with aclosing(self.source().read(1)) as pieces:  # type: ignore[type-var]
+        async with aclosing(self.source().read({"count": 4, "sent": {}})) as pieces:  # type: ignore[type-var]
             data, _ = await anext(pieces)
         assert [json.loads(each)["ts"] for each in data] == [9]
 
