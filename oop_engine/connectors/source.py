@@ -65,7 +65,7 @@ class LiveSource:
     values; ``wanted`` is set by the service: those that the schema has.  Where there are some, data are ``Payload``s.
     ``reads``: the file or folder of this machine that it reads, which no sink of the service may write to.
     ``unreadable`` is set by the service: a source calls it with rows that it cannot read itself.
-    ``columns`` is set by the service: the names that its schema has; None: all that there are.
+    ``columns`` is set by the service: the types of its schema, by name; None: all that there are.
     ``link``: a source tells it whether its server is there (``here``, ``gone``).
     """
 

@@ -25,8 +25,10 @@ _PASSING = ("08", "40001", "40P01", "55006", "55P03", "57P01", "57P02", "57P05",
 """Broken connections, overtaken transactions, objects in use, a server that ends; codes or classes of them."""
 _OF_RIGHTS = ("28", "42501")
 """A name, a password or pg_hba.conf; a right that is missing."""
-_OF_A_ROW = ("22", "23", "44", "54", "P0001")
+_OF_A_ROW = ("21", "22", "23", "44", "54", "P0")
 """Classes of values that do not fit (data, constraints, conditions of views, limits), and exceptions of triggers."""
+_IN_A_ROW = ("exec_stmt_raise", "ExecWithCheckOptions")
+"""Functions of the server whose errors have codes of other classes: a trigger raises its own, a policy refuses."""
 _WORDS_OF_NO_ROOM = ("too many", "connection slots", "the database system is", "max_wal_senders")
 _WORDS_OF_AN_END = ("terminating connection", "due to timeout", "server closed the connection", "SSL SYSCALL")
 _WORDS_OF_REFUSALS = (
@@ -79,7 +81,10 @@ def is_of_a_row(error: Any) -> bool:
     """Tell whether an error is of a value that the server does not take, so that other rows may fit."""
     code = getattr(error, "sqlstate", None)
     psycopg = library("psycopg", "postgres", "Postgres")
-    return code.startswith(_OF_A_ROW) if code is not None else isinstance(error, psycopg.DataError)
+    if code is None:
+        return isinstance(error, psycopg.DataError)
+    by = getattr(getattr(error, "diag", None), "source_function", None)
+    return code.startswith(_OF_A_ROW) or (by in _IN_A_ROW and not code.startswith(_PASSING))
 
 
 def first_line(error: Exception) -> str:

@@ -1,26 +1,22 @@
-# Long: the messages of one protocol, read together.
 """pgoutput: the messages of Postgres's logical replication, from bytes to rows as JSON.
 
-Numbers stay as the server writes them, which is JSON but for ``NaN``, ``Infinity`` and ``-Infinity``, as other sources
-have them.  Values of other types than numbers and booleans are texts.  Bytes that are no UTF-8 (of a database in
-``SQL_ASCII``) stay as they are, so that their row is refused.
+Bytes that are no UTF-8 (of a database in ``SQL_ASCII``) stay as they are, so that their row is refused.
 
 Source: the PostgreSQL documentation, "Logical Replication Message Formats" (protocol version 1).
 """
 
 from __future__ import annotations
 
-import json
 import logging
-from base64 import b64encode
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from struct import Struct
 
+from oop_engine.connectors.servers.postgres_values import NoTextError, PostgresTypes, quoted
+
 __all__ = ["Decoder", "OtherTransactionError"]
 
 _LOG = logging.getLogger("oop_engine")
-_NUMBERS, _BOOL, _BYTEA = {20, 21, 23, 26, 700, 701}, 16, 17
 _LETTERS = {"I": b"c", "U": b"u", "D": b"d"}
 _UNAVAILABLE = b'"__debezium_unavailable_value"'
 _OPERATIONS = {"I": "insert", "U": "update", "D": "delete"}
@@ -28,7 +24,6 @@ _BEGIN, _COMMIT = Struct(">q"), Struct(">xqq")
 _TABLE, _SIZE, _COUNT = Struct(">i"), Struct(">i"), Struct(">h")
 _COLUMN = Struct(">ii")
 _NULL, _TEXT, _UNCHANGED = b"ntu"
-_BOOLS = {b"t": b"true", b"f": b"false"}
 _ADDED = ("_table", "_operation")
 
 Cells = dict[int, bytes | None]
@@ -74,6 +69,7 @@ class Decoder:
     without which a row is refused; None: all.  ``refused`` is called with the reason and the row.  ``commit``: the
     place where the transaction commits that is read now; 0: none is.  ``changes``: how many of it were taken.
     ``envelopes``: rows are envelopes of Debezium, with the row before a change where it is sent as a whole.
+    ``types``: of the server and of the schema.
     ``named``: the columns of the schema; ``lacking``: tables that lack some of them, which are logged once.
     ``tables``: the numbers of tables by name, replaced where another one is found.
     ``end``: behind it, once it has ended.  ``skipped``: commit and number of changes that were read before.
@@ -87,6 +83,7 @@ class Decoder:
     named: Sequence[str] = ()
     lacking: set[str] = field(default_factory=set)
     tables: Mapping[str, int] = field(default_factory=dict)
+    types: PostgresTypes = field(default_factory=PostgresTypes)
     commit: int = 0
     changes: int = 0
     end: int = 0
@@ -187,15 +184,22 @@ class Decoder:
         relation, operation = self._relations[_TABLE.unpack_from(data, 1)[0]], _OPERATIONS[kind]
         if operation not in self.wanted:
             return
+        try:
+            self._take_row(relation, kind, data)
+        except NoTextError as error:
+            self.refused(str(error), b"{" + relation.ending(operation))
+
+    def _take_row(self, relation: Relation, kind: str, data: bytes) -> None:
+        operation = _OPERATIONS[kind]
         part, at = chr(data[5]), 6
         before: Cells = {}
         if part in "KO":
-            before, at = _cells(relation, data, at, envelopes=self.envelopes)
+            before, at = _cells(relation, data, at, self.types)
             if part == "K":  # the other columns are sent as null, whatever they are
                 before = {n: cell for n, cell in before.items() if relation.columns[n].in_key}
         cells = before
         if kind != "D":
-            cells, _ = _cells(relation, data, at if part == "N" else at + 1, envelopes=self.envelopes)
+            cells, _ = _cells(relation, data, at if part == "N" else at + 1, self.types)
         if self.envelopes:
             self._add_envelope(
                 relation, kind, before if part == "O" else None, None if kind == "D" else cells
@@ -258,7 +262,7 @@ class Decoder:
             self.refused(reason, b"{" + relation.ending("truncate"))
 
 
-def _cells(relation: Relation, data: bytes, at: int, *, envelopes: bool) -> tuple[Cells, int]:
+def _cells(relation: Relation, data: bytes, at: int, types: PostgresTypes) -> tuple[Cells, int]:
     """Return the values of a row that begins at a byte, and where it ends."""
     cells: Cells = {}
     (count,) = _COUNT.unpack_from(data, at)
@@ -269,34 +273,11 @@ def _cells(relation: Relation, data: bytes, at: int, *, envelopes: bool) -> tupl
         if how == _TEXT:
             (size,) = _SIZE.unpack_from(data, at)
             at += 4 + size
-            cells[number] = _value(data[at - size : at], relation.columns[number].kind, envelopes=envelopes)
+            column = relation.columns[number]
+            cells[number] = types.value(data[at - size : at], column.kind, column.name)
         else:
             cells[number] = None if how == _UNCHANGED else b"null"
     return cells, at
-
-
-def _value(text: bytes, kind: int, *, envelopes: bool) -> bytes:
-    """Return a value as JSON has it; those of other types stay texts."""
-    if kind in _NUMBERS:
-        return text
-    if envelopes and kind == _BYTEA:
-        return _in_base64(text)
-    return _BOOLS[text] if kind == _BOOL else quoted(text)
-
-
-def _in_base64(text: bytes) -> bytes:
-    """Return bytes, which the server writes in hexadecimal, as envelopes have them."""
-    return b'"%b"' % b64encode(bytes.fromhex(text[2:].decode()))
-
-
-def quoted(text: bytes) -> bytes:
-    """Return a text as JSON has it.
-
-    >>> quoted('Z\u00fcrich "a"'.encode()).decode(), quoted(b"\\xff")
-    ('"Z\u00fcrich \\\\"a\\\\""', b'"\\xff"')
-    """
-    found = json.encoder.encode_basestring(text.decode(errors="surrogateescape"))
-    return found.encode(errors="surrogateescape")
 
 
 def _name(data: bytes, at: int) -> tuple[str, int]:

@@ -7,7 +7,7 @@ import asyncio
 import json
 import logging
 import struct
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -20,6 +20,7 @@ from oop_engine.connectors.servers.postgres_log import LogPlace, lsn_of, text_of
 from oop_engine.connectors.servers.postgres_login import connected
 from oop_engine.connectors.servers.postgres_publication import Publication
 from oop_engine.connectors.servers.postgres_slot import slot_start
+from oop_engine.connectors.servers.postgres_values import TYPES, PostgresTypes
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.connectors.sources.pgoutput import Decoder, OtherTransactionError
 from oop_engine.core.errors import TraceError, UsageError
@@ -92,6 +93,7 @@ class PostgresChanges(LiveSource):
         self._lost = set[str]()  # tables that have left the publication
         self._lacking = set[str]()  # tables without some columns of the schema, which are logged once
         self._pgconn: Any = None
+        self._types = PostgresTypes()
         self._sending = asyncio.Lock()
 
     async def read(self, position: Position) -> AsyncIterator[tuple[list[bytes], Position]]:
@@ -153,8 +155,9 @@ class PostgresChanges(LiveSource):
             skipped=(self._at.commit, self._at.rows),
             envelopes=self.format == "debezium",
             named=sorted(self.columns)
-            if isinstance(self.columns, frozenset) and self.format == "jsonl"
+            if isinstance(self.columns, Mapping) and self.format == "jsonl"
             else (),
+            types=self._types,
             lacking=self._lacking,
             tables=self._at.tables,
         )
@@ -217,6 +220,9 @@ class PostgresChanges(LiveSource):
         psycopg = library("psycopg", "postgres", "PostgresChanges")
         errors = library("psycopg.errors", "postgres", "PostgresChanges")
         await self._row(_FORMS)
+        columns = self.columns if isinstance(self.columns, Mapping) else {}
+        self._types = PostgresTypes(columns, envelopes=self.format == "debezium")
+        self._types.learn((await self._row(TYPES))[0])
         if self._pgconn.parameter_status(b"server_encoding") == b"SQL_ASCII":
             await self._row(b"select set_config('client_encoding', 'SQL_ASCII', false)")  # bytes as they are
         names = _text(_quoted(self._publication))

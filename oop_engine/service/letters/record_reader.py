@@ -58,7 +58,7 @@ class RecordReader:
         check_format(name, source)
         self._name, self._source, self._dead = name, source, dead
         source.unreadable = self._unreadable = dead.of(name)
-        source.columns = frozenset(schema.names)
+        source.columns = {field.name: field.type for field in schema.fields}
         self._format = made_format(source, schema, f"source {name!r}", self._refused)
         self._format.unknown.allow(source.adds)
         self.waits = self._format.waits

@@ -149,7 +149,7 @@ def test_a_column_that_is_never_sent_is_told(dsn: str, caplog: pytest.LogCapture
     """Such as one that is generated: its rows have null, which only a line can tell from a value."""
     made = "ts int, a int, twice int generated always as (a * 2) stored"
     source = refusing(slotted(dsn, "computed", made), [], "ts", "twice", "_table")
-    source.columns = frozenset({"ts", "twice", "_table"})
+    source.columns = dict.fromkeys(("ts", "twice", "_table"), pa.int64())
     do(dsn, "insert into computed values (1, 1)", "insert into computed values (2, 1)")
     for _ in range(2):
         found, _ = run_async(changes(source, None, 2))
@@ -527,3 +527,72 @@ def test_values_that_a_sink_writes_are_read_again(dsn: str) -> None:
         assert pa.Table.from_batches(found).equals(pa.Table.from_batches([page.batch]).select(names))
     drop(dsn, "typed")
     drop(dsn, "typed_plain")
+
+
+NESTED: dict[str, tuple[str, str, pa.DataType, Any]] = {
+    "domain of bool": ("yes_no", "true", pa.bool_(), True),
+    "domain of a domain": ("surely", "false", pa.bool_(), False),
+    "array": ("int[]", "'{1,NULL,3}'", pa.list_(pa.int64()), [1, None, 3]),
+    "empty": ("int[]", "'{}'", pa.list_(pa.int64()), []),
+    "bounds": ("int[]", "'[0:1]={1,2}'", pa.list_(pa.int64()), [1, 2]),
+    "texts": ("text[]", """'{a,"b,c",NULL,"q\\"x","NULL","{}"," "}'""", pa.list_(pa.string()),
+              ["a", "b,c", None, 'q"x', "NULL", "{}", " "]),
+    "bools": ("bool[]", "'{t,f}'", pa.list_(pa.bool_()), [True, False]),
+    "two levels": ("int[][]", "'{{1,2},{3,4}}'", pa.list_(pa.list_(pa.int64())), [[1, 2], [3, 4]]),
+    "floats": ("float8[]", "'{1.5,-2}'", pa.list_(pa.float64()), [1.5, -2.0]),
+    "decimals": ("numeric[]", "'{1.50}'", pa.list_(pa.decimal128(8, 2)), [Decimal("1.50")]),
+    "json": ("json", """'{"a": [1,\n2], "b": null}'""", pa.struct({"a": pa.list_(pa.int64()), "b": pa.int64()}),
+             {"a": [1, 2], "b": None}),
+    "jsonb": ("jsonb", """'{"a": 1}'""", pa.map_(pa.string(), pa.int64()), [("a", 1)]),
+    "an array as a text": ("int[]", "'{1,2}'", pa.string(), "{1,2}"),
+    "json as a text": ("jsonb", "'[1]'", pa.string(), "[1]"),
+    "bytes": ("bytea", "'Z\u00fcrich'", pa.binary(), "Z\u00fcrich".encode()),
+    "bytes of a domain": ("raw", "'abc'", pa.binary(), b"abc"),
+    "bytes as a text": ("bytea", "'a'", pa.string(), "\\x61"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("format", ["jsonl", "debezium"])
+def test_arrays_json_and_domains_fit_the_columns_of_a_schema(dsn: str, format: str) -> None:
+    """A list where the schema has one, a text elsewhere; bytes that JSON cannot have refuse their row."""
+    name = f"nested_{format}"
+    do(dsn, "drop domain if exists surely, yes_no, raw cascade", "create domain yes_no as bool")
+    do(dsn, "create domain surely as yes_no", "create domain raw as bytea")
+    cases = {f"c{number}": case for number, case in enumerate(NESTED.values())}
+    if format == "debezium":  # which has bytes in base64
+        cases = {column: case for column, case in cases.items() if case[0] not in ("bytea", "raw")}
+    columns = ", ".join(f"{column} {case[0]}" for column, case in cases.items())
+    do(
+        dsn,
+        f"create table {name} (ts bigint, {columns}, x bytea)",
+        f"create publication {name} for table {name}",
+    )
+    source = PostgresChanges(dsn, name, name, format=format)
+    source.columns = {
+        "ts": pa.int64(),
+        **{column: case[2] for column, case in cases.items()},
+        "x": pa.binary(),
+    }
+    run_async(source.latest())
+    values = ", ".join(case[1] for case in cases.values())
+    do(
+        dsn,
+        f"insert into {name} values (1, {values}, null)",
+        f"insert into {name} (ts, x) values (2, '\\x00ff')",
+    )
+    refused = list[str]()
+    source.unreadable = lambda reason, *more, **_: refused.append(reason)
+    pieces, _ = run_async(changes(source, None, 2))
+    schema = Schema(source.columns, "ts", "s")
+    made = MESSAGE_FORMATS[format](schema, "source 'in'", pytest.fail)
+    payloads = [json.dumps(each).encode() for part in pieces for each in part]
+    rows = [
+        row for found in made.messages(payloads) if isinstance(found, Page) for row in found.batch.to_pylist()
+    ]
+    assert rows[0] == {"ts": 1, **{column: case[3] for column, case in cases.items()}, "x": None}
+    if format == "debezium":
+        assert rows[1]["x"] == b"\x00\xff"
+    else:
+        assert len(rows) == 1
+        assert [reason for reason in refused if "read them with format='debezium'" in reason] == refused != []
+    drop(dsn, name)

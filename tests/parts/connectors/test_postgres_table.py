@@ -270,6 +270,50 @@ REFUSALS: dict[str, tuple[str, dict[str, Any], str, list[int]]] = {
 }  # fmt: skip
 
 
+RAISES = "create trigger t before insert on {0} for each row execute function {0}()"
+TRIGGERS = {
+    "own code": "if new.ts = 2 then raise exception 'no twos' using errcode = 'U0001'; end if;",
+    "assertion": "assert new.ts <> 2, 'no twos';",
+    "strict": "select 1 into strict found where new.ts <> 2;",
+    "subquery": "found := (select g from generate_series(1, 2) g limit case when new.ts = 2 then 2 else 1 end);",
+}
+
+
+@pytest.mark.parametrize("kind", TRIGGERS)
+def test_a_row_that_a_trigger_refuses_in_its_own_way_is_a_dead_letter(dsn: str, kind: str) -> None:
+    name = f"trigger_{kind.replace(' ', '')}"
+    body = f"declare found int; begin {TRIGGERS[kind]} return new; end"
+    function = f"create function {name}() returns trigger language plpgsql as $$ {body} $$"
+    do(dsn, f"create table {name} (ts int, k text)", function, RAISES.format(name))
+    found = write(PostgresTable(dsn, name), SCHEMA, {"ts": [1, 2, 3], "k": ["a", "b", "c"]})
+    assert [row["ts"] for _, row in found] == [2]
+    assert do(dsn, f"select ts from {name} order by 1") == [(1,), (3,)]
+
+
+def test_a_row_that_a_policy_refuses_is_a_dead_letter_and_a_missing_right_is_not(dsn: str) -> None:
+    do(
+        dsn,
+        "create table guarded_rows (ts int, k text)",
+        "alter table guarded_rows enable row level security",
+    )
+    do(
+        dsn,
+        "create policy p on guarded_rows using (true) with check (ts <> 2)",
+        "create role of_policy login",
+    )
+    do(dsn, "grant all on schema public to of_policy")
+    at = dsn.replace("me@", "of_policy@")
+    do(dsn, "grant select on guarded_rows to of_policy")
+    write(PostgresTable(dsn, "guarded_rows"), SCHEMA)  # makes what is beside it
+    do(dsn, "grant all on oop_staged_guarded_rows, oop_epochs to of_policy")
+    with pytest.raises(SetupError, match="permission denied for table guarded_rows"):
+        write(PostgresTable(at, "guarded_rows"), SCHEMA)
+    do(dsn, "grant all on guarded_rows to of_policy")
+    found = write(PostgresTable(at, "guarded_rows"), SCHEMA, {"ts": [1, 2, 3], "k": ["a", "b", "c"]})
+    assert [(row["ts"], "row-level security" in reason) for reason, row in found] == [(2, True)]
+    assert do(dsn, "select ts from guarded_rows order by 1") == [(1,), (3,)]
+
+
 @pytest.mark.parametrize("kind", REFUSALS)
 def test_a_row_that_the_server_refuses_is_a_dead_letter(dsn: str, kind: str) -> None:
     columns, rows, words, wanted = REFUSALS[kind]
