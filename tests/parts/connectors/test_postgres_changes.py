@@ -493,6 +493,11 @@ def test_values_that_a_sink_writes_are_read_again(dsn: str) -> None:
         "z": ("timestamptz", pa.timestamp("us", "UTC"), [-1, 1_700_000_000_123_456]),
         "l": ("timestamp", pa.timestamp("us"), [-1, 1_700_000_000_123_456]), "day": ("date", pa.date32(), [-1, 19_000]),
         "c": ("time", pa.time64("us"), [0, 86_399_999_999]), "x": ("bytea", pa.binary(), [b"\x00\xff", b""]),
+        "s": ("jsonb", pa.struct({"a": pa.list_(pa.int64()), "b": pa.string()}), [{"a": [1, None], "b": "x\n"}, None]),
+        "m": ("jsonb", pa.map_(pa.string(), pa.int64()), [[("a", 1)], []]),
+        "a": ("int8[]", pa.list_(pa.int64()), [[1, None], []]),
+        "q": ("text[]", pa.list_(pa.string()), [['a"\\,{', ""], None]),
+        "j": ("json", pa.list_(pa.float64()), [[0.5], []]),
     }  # fmt: skip
     columns = ", ".join(f"{name} {of}" for name, (of, _, _) in kinds.items())
     do(
@@ -520,6 +525,7 @@ def test_values_that_a_sink_writes_are_read_again(dsn: str) -> None:
         (source, "debezium", [*kinds]),
         (plain, "jsonl", [n for n in kinds if n != "x"]),
     ):
+        each.columns = {name: schema.type_of(name) for name in names}
         pieces, _ = run_async(changes(each, None, 1))
         made = MESSAGE_FORMATS[format](schema.select(names), "source 'in'", pytest.fail)
         payloads = [json.dumps(row, allow_nan=True).encode() for piece in pieces for row in piece]
