@@ -73,7 +73,7 @@ servers: $(VENV)/.dev ## install the servers of connectors, as far as they can b
 
 test-servers: servers ## all tests of connectors, against servers on loopback that are installed first, and killed services
 	OOP_ENGINE_KILLS=$(or $(TIMES),1) $(BIN)/python -m pytest tests/parts/connectors \
-	  tests/parts/service/test_object_store.py $(ARGS)
+	  tests/parts/service/test_object_store.py tests/parts/spark/test_local_cluster.py $(ARGS)
 
 kills: $(VENV)/.dev ## services that are killed over files and, where they are installed, brokers: make kills TIMES=50
 	OOP_ENGINE_KILLS=$(or $(TIMES),50) $(BIN)/python -m pytest tests/parts/service/test_kills.py \

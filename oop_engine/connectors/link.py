@@ -53,7 +53,7 @@ class ServerLink:
 
     ``name``: of either, in lines of the log.  ``away``: it was there, and is gone; ``losses``: how often it went.  A
     loss is a line of the log, and its end one, once a minute at most; the next line counts those in between.
-    ``forgets``: what it sends while nobody is connected cannot be had again, which the line at the end tells.
+    ``forgets``: data that it sends while nobody is connected cannot be had again, as the line at the end tells.
     """
 
     def __init__(self, name: str = "source") -> None:
@@ -72,7 +72,7 @@ class ServerLink:
         if self.away or not self._known:
             self._here_since = wall()
         if self.away and self._logs:
-            lost = "; what it sent meanwhile is lost" if self.forgets else ""
+            lost = "; data that it sent meanwhile are lost" if self.forgets else ""
             _LOG.warning("%s: is back after %.1f s%s", self.name, wall() - self._since, lost)
         self._known, self.away = True, False
 

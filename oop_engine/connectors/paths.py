@@ -20,8 +20,8 @@ def local_path(kind: str, path: object) -> Path:
     """
     if "://" in str(path):
         msg = (
-            f"{kind}: must be a path of this machine; got {printable(path)}: mount the store there, or copy what is "
-            "written (only checkpoints may be in an object store)"
+            f"{kind}: must be a path of this machine; got {printable(path)}: mount the store there, or copy the files "
+            "(only checkpoints may be in an object store)"
         )
         raise UsageError(msg)
     return Path(str(path))

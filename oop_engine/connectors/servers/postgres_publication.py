@@ -49,7 +49,7 @@ class Publication:
         return {*tables} - there
 
     def reason(self, table: str) -> str:
-        """Return what it means that a table is not in it any more, and the way out."""
+        """Return the line about a table that is not in it any more, with the way out."""
         return (
             f"table {table} is not in the publication any more: it was dropped, renamed or taken out; changes of its "
             "rows do not come, nor do rows that are written before it is back: "

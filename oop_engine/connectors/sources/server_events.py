@@ -97,7 +97,7 @@ class ServerEvents(LiveSource):
                     await asyncio.sleep(silent_s)  # an answer that has ended is no loss
 
     def _tell_without_id(self, last: str | None) -> None:
-        """Tell once that an answer has ended, where the server cannot be asked for what comes before the next one."""
+        """Tell once that an answer has ended, where the server cannot be asked for events before the next one."""
         if last is None and not self._told:
             words = (
                 "%s: the answer has ended, and its events have no id: those until the next answer are lost"

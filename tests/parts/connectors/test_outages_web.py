@@ -25,7 +25,7 @@ from tests.parts.connectors.servers import IN_A_ROW
 from tests.parts.connectors.test_outages import Server, outage
 
 pytestmark = IN_A_ROW
-LOST = "what it sent meanwhile is lost"
+LOST = "data that it sent meanwhile are lost"
 
 
 class Talking(Server):
