@@ -38,7 +38,7 @@ class Talking(Server):
 
     def __init__(self, folder: Path, *, cuts: bool) -> None:
         super().__init__(folder)
-        self.cuts, self.writers, self.rows = cuts, set[asyncio.StreamWriter](), list[int]()
+        self.cuts, self.writers, self.rows = cuts, set[Any](), list[int]()
 
     @asynccontextmanager
     async def up(self) -> AsyncIterator[None]:
@@ -133,7 +133,7 @@ class SocketServer(Talking):
                 await asyncio.sleep(0.01)
         for ts in times:
             for connection in self.writers:
-                await connection.send(json.dumps({"ts": ts}))  # type: ignore[attr-defined]
+                await connection.send(json.dumps({"ts": ts}))
 
     def source(self) -> LiveSource:
         return WebSocket(f"ws://127.0.0.1:{self.port}/")
