@@ -5,7 +5,7 @@ Where the text leaves a tie open, the time or the number of the auction decides.
 
 from __future__ import annotations
 
-__all__ = ["QUERIES"]
+__all__ = ["MORE", "QUERIES"]
 
 QUERIES = {
     "q0": """
@@ -141,3 +141,36 @@ QUERIES = {
         b.auction AND b.date_time BETWEEN a.date_time AND a.expires GROUP BY a.id)
     """,
 }
+
+MORE = {
+    "q11": (
+        """
+        SELECT bidder, window_start, window_end, count(*) AS n FROM SESSION(bid PARTITION BY bidder, date_time, INTERVAL
+        '10' SECOND) GROUP BY bidder, window_start, window_end
+        """,
+        """
+        SELECT bidder, min(date_time), max(date_time) + INTERVAL '10' SECOND, count(*) FROM (SELECT *, sum(fresh) OVER
+        (PARTITION BY bidder ORDER BY date_time ROWS UNBOUNDED PRECEDING) AS run FROM (SELECT *, CASE WHEN date_time -
+        lag(date_time) OVER (PARTITION BY bidder ORDER BY date_time) <= INTERVAL '10' SECOND THEN 0 ELSE 1 END AS fresh
+        FROM bid)) GROUP BY bidder, run
+        """,
+    ),
+    "q12": (
+        """
+        SELECT bidder, window_start, count(*) AS n FROM TUMBLE(bid, date_time, INTERVAL '10' SECOND) GROUP BY bidder,
+        window_start, window_end
+        """,
+        """
+        SELECT bidder, time_bucket(INTERVAL '10' SECOND, date_time) AS s, count(*) FROM bid GROUP BY bidder, s
+        """,
+    ),
+    "q13": (
+        """
+        SELECT b.auction, b.bidder, b.price, b.date_time, s.value FROM bid b JOIN side s ON b.auction % 100 = s.key
+        """,
+        """
+        SELECT b.auction, b.bidder, b.price, b.date_time, s.value FROM bid b JOIN side s ON b.auction % 100 = s.key
+        """,
+    ),
+}
+"""Queries that RisingWave's suite lacks, for us and for DuckDB; q12 goes by event time, q13 reads a table beside it."""

@@ -12,8 +12,8 @@ from oop_engine.core.graphs.graph import Stream
 from oop_engine.runners.dispatch import Result
 from oop_engine.runners.inline import Inline
 from tests.parts.query.duck import answers, same_rows
-from tests.parts.query.nexmark import QUERIES
-from tests.parts.query.nexmark_data import events, of_duckdb, shuffled
+from tests.parts.query.nexmark import MORE, QUERIES
+from tests.parts.query.nexmark_data import START, events, of_duckdb, shuffled
 
 
 @cache
@@ -68,3 +68,18 @@ def test_a_query_has_the_answers_of_duckdb(name: str) -> None:
     table = restored(made)
     at = made.finish.rows(table)
     assert same_rows(table.take(at).select(made.finish.shown(table.column_names)), wanted)
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_a_query_that_the_suite_lacks_has_the_answers_of_duckdb(name: str) -> None:
+    keys = range(0, 100, 3)
+    moments = pa.array([int(START) + key for key in keys], pa.timestamp("us"))
+    side = pa.table(
+        {"date_time": moments, "key": pa.array(keys, pa.int64()), "value": [f"v{key}" for key in keys]}
+    )
+    given = {**late(), "side": side}
+    ours, theirs = MORE[name]
+    query = sql(ours, **{of: scan(table, of).event_time("date_time", "5 s") for of, table in given.items()})
+    wanted = answers(theirs, {**tables(), "side": side})
+    assert wanted
+    assert same_rows(query.run().table, wanted)
