@@ -12,13 +12,17 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-__all__ = ["TYPES", "NoTextError", "PostgresTypes", "quoted"]
+__all__ = ["TYPES", "NoTextError", "PostgresTypes", "Reader", "quoted"]
+
+Reader: TypeAlias = Callable[[bytes], bytes]
+"""From the text of a value to JSON."""
 
 TYPES = (
     b"select coalesce(json_object_agg(oid, case when typtype = 'd' then array[typbasetype::int8, 0] else "
@@ -52,38 +56,46 @@ class PostgresTypes:
         """Take over the types that the server has, from the row of ``TYPES``."""
         self.of_server = {int(number): (below, of) for number, (below, of) in json.loads(row).items()}
 
-    def value(self, text: bytes, kind: int, column: str) -> bytes:
-        """Return a value as JSON has it; one of another type than numbers and booleans is a text.
+    def reader(self, kind: int, column: str) -> Reader:
+        """Return the function that makes JSON of a column's values; of most types they are texts.
 
-        Raises ``NoTextError`` for bytes that are none, where a column of bytes wants them.
+        For bytes that are none it raises ``NoTextError``, where a column of bytes wants them.
         """
-        try:
-            return self._value(text, kind, self.columns.get(column))
-        except NoTextError as error:
-            msg = f"{column}: {error}"
-            raise NoTextError(msg) from error
+        wanted = self.columns.get(column)
+        found = self._reader(kind, wanted)
+        if wanted is None or self.envelopes or not _is_bytes(wanted):
+            return found
 
-    def _value(self, text: bytes, kind: int, wanted: pa.DataType | None) -> bytes:
+        def named(text: bytes) -> bytes:
+            try:
+                return found(text)
+            except NoTextError as error:
+                msg = f"{column}: {error}"
+                raise NoTextError(msg) from error
+
+        return named
+
+    def _reader(self, kind: int, wanted: pa.DataType | None) -> Reader:
         while below := self.of_server.get(kind, (0, 0))[0]:
             kind = below
         if kind in _NUMBERS:
-            return text
+            return _as_it_is
         if kind == _BOOL:
-            return _BOOLS[text]
+            return _BOOLS.__getitem__
         if kind == _BYTEA:
-            return self._bytes(text, wanted)
+            return partial(self._bytes, wanted)
         if wanted is not None and pa.types.is_nested(wanted):
             if kind in _JSON:
-                return text.replace(b"\n", b" ")  # of which there are none in texts
+                return _in_a_line
             if of := self.of_server.get(kind, (0, 0))[1]:
-                return self._list(text, of, wanted)
-        return quoted(text)
+                return partial(self._list, of, wanted)
+        return quoted
 
-    def _bytes(self, text: bytes, wanted: pa.DataType | None) -> bytes:
+    def _bytes(self, wanted: pa.DataType | None, text: bytes) -> bytes:
         """Return bytes, which the server writes in hexadecimal, as the reader of the column takes them."""
         if self.envelopes:
             return b'"%b"' % b64encode(bytes.fromhex(text[2:].decode()))
-        if wanted is None or not (pa.types.is_binary(wanted) or pa.types.is_large_binary(wanted)):
+        if wanted is None or not _is_bytes(wanted):
             return quoted(text)
         found = bytes.fromhex(text[2:].decode())
         try:
@@ -93,7 +105,7 @@ class PostgresTypes:
             msg = f"bytes {text.decode()[:100]} {words}"
             raise NoTextError(msg) from error
 
-    def _list(self, text: bytes, of: int, wanted: Any) -> bytes:
+    def _list(self, of: int, wanted: Any, text: bytes) -> bytes:
         """Return an array as a list; ``of``: the type of its elements, at any depth."""
         levels = [wanted]
         pieces = list[bytes]()
@@ -111,8 +123,20 @@ class PostgresTypes:
                 pieces.append(b"null")
             else:
                 plain = _ESCAPED.sub(rb"\1", token[1:-1]) if token[:1] == b'"' else token
-                pieces.append(self._value(plain, of, levels[-1]))
+                pieces.append(self._reader(of, levels[-1])(plain))
         return b"".join(pieces)
+
+
+def _as_it_is(text: bytes) -> bytes:
+    return text
+
+
+def _in_a_line(text: bytes) -> bytes:
+    return text.replace(b"\n", b" ")  # texts of JSON have none
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def _is_list(kind: Any) -> bool:

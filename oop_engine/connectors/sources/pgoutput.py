@@ -12,7 +12,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from struct import Struct
 
-from oop_engine.connectors.servers.postgres_values import NoTextError, PostgresTypes, quoted
+from oop_engine.connectors.servers.postgres_values import NoTextError, PostgresTypes, Reader, quoted
 
 __all__ = ["Decoder", "OtherTransactionError"]
 
@@ -50,11 +50,12 @@ class TableColumn:
 
 @dataclass(frozen=True)
 class Relation:
-    """A table: its name, and its columns."""
+    """A table: its name, its columns, their names as JSON has them, and how their values are read."""
 
     name: str
     columns: list[TableColumn]
     labels: list[bytes]
+    readers: list[Reader]
 
     def ending(self, operation: str) -> bytes:
         """Return the columns that are added to each row, and the end of it."""
@@ -134,9 +135,9 @@ class Decoder:
             kind, _ = _COLUMN.unpack_from(data, at)
             columns.append(TableColumn(column, kind, in_key))
             at += 8
-        found = Relation(
-            name if space == "public" else f"{space}.{name}", columns, [each.label for each in columns]
-        )
+        readers = [self.types.reader(each.kind, each.name) for each in columns]
+        full = name if space == "public" else f"{space}.{name}"
+        found = Relation(full, columns, [each.label for each in columns], readers)
         if number in self._relations:
             self._tell_changed(self._relations[number], found)
         else:
@@ -194,12 +195,12 @@ class Decoder:
         part, at = chr(data[5]), 6
         before: Cells = {}
         if part in "KO":
-            before, at = _cells(relation, data, at, self.types)
+            before, at = _cells(relation, data, at)
             if part == "K":  # the other columns are sent as null, whatever they are
                 before = {n: cell for n, cell in before.items() if relation.columns[n].in_key}
         cells = before
         if kind != "D":
-            cells, _ = _cells(relation, data, at if part == "N" else at + 1, self.types)
+            cells, _ = _cells(relation, data, at if part == "N" else at + 1)
         if self.envelopes:
             self._add_envelope(
                 relation, kind, before if part == "O" else None, None if kind == "D" else cells
@@ -262,7 +263,7 @@ class Decoder:
             self.refused(reason, b"{" + relation.ending("truncate"))
 
 
-def _cells(relation: Relation, data: bytes, at: int, types: PostgresTypes) -> tuple[Cells, int]:
+def _cells(relation: Relation, data: bytes, at: int) -> tuple[Cells, int]:
     """Return the values of a row that begins at a byte, and where it ends."""
     cells: Cells = {}
     (count,) = _COUNT.unpack_from(data, at)
@@ -273,8 +274,7 @@ def _cells(relation: Relation, data: bytes, at: int, types: PostgresTypes) -> tu
         if how == _TEXT:
             (size,) = _SIZE.unpack_from(data, at)
             at += 4 + size
-            column = relation.columns[number]
-            cells[number] = types.value(data[at - size : at], column.kind, column.name)
+            cells[number] = relation.readers[number](data[at - size : at])
         else:
             cells[number] = None if how == _UNCHANGED else b"null"
     return cells, at
