@@ -16,7 +16,7 @@ from oop_engine.connectors.link import NotReadyError, UnreachableError
 from oop_engine.connectors.parts.checked_source import no_pair, pieces_of
 from oop_engine.connectors.source import BEGIN_AGAIN, LiveSource, Position
 from oop_engine.core.errors import UsageError
-from oop_engine.runners.faults import cancelling, wrapped
+from oop_engine.runners.faults import blame_part
 from oop_engine.system.knobs import knob
 from oop_engine.system.stopwatch import wall
 
@@ -121,10 +121,7 @@ async def read_on(source: LiveSource, position: Position) -> AsyncIterator[tuple
             elif not source.link.away:
                 raise
         except asyncio.CancelledError as error:
-            if cancelling():
-                raise
-            where = f"{place}: read, behind position {position!r:.200}"
-            raise wrapped(where, error) from error
+            blame_part(f"{place}: read, behind position {position!r:.200}", error)
         except Exception as error:
             error.add_note(f"{place}: raised by read, behind position {position!r:.200}")
             raise

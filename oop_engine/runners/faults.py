@@ -18,7 +18,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import GroupWise
 from oop_engine.runners.dispatch import Result, Signal
 
-__all__ = ["FAULTS", "blame", "cancelling", "deliver", "first_of", "taken", "wrapped"]
+__all__ = ["FAULTS", "blame", "blame_part", "cancelling", "deliver", "first_of", "taken", "wrapped"]
 
 FAULTS = (Exception, CancelledError)
 """Exceptions of an operator that are errors of its own."""
@@ -54,9 +54,17 @@ async def taken(graph: str, result: Result, taking: object) -> None:
         if isawaitable(taking):
             await taking
     except CancelledError as error:
-        if cancelling():
-            raise
-        raise wrapped(_at_sink(graph, result), error) from error
+        blame_part(_at_sink(graph, result), error)
+
+
+def blame_part(place: str, error: CancelledError) -> NoReturn:
+    """Raise a ``CancelledError`` that has come out of a part at ``place`` where somebody cancelled this task.
+
+    Else the part itself raised it, and it is an error of the part, with the place.
+    """
+    if cancelling():
+        raise error
+    raise wrapped(place, error) from error
 
 
 def cancelling() -> bool:

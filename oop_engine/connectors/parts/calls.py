@@ -11,7 +11,7 @@ from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.sink import LiveSink
 from oop_engine.connectors.source import LiveSource
 from oop_engine.core.errors import ContractError, UsageError
-from oop_engine.runners.faults import cancelling, wrapped
+from oop_engine.runners.faults import blame_part
 
 __all__ = ["called", "check_apart", "check_methods", "check_parameters", "part_in_words"]
 
@@ -81,10 +81,7 @@ async def called(place: str, part: object, name: str, *given: Any) -> Any:
     except UnreachableError:
         raise
     except CancelledError as error:
-        if cancelling():
-            raise
-        where = f"{place}: {name}"
-        raise wrapped(where, error) from error
+        blame_part(f"{place}: {name}", error)
     except Exception as error:
         error.add_note(f"{place}: raised by {name}")
         raise
