@@ -24,7 +24,8 @@ __all__ = ["Pace", "read_on"]
 
 _LOG = logging.getLogger("oop_engine")
 _FIRST = knob(__name__, "_FIRST", 16)
-"""Data after each of which the event loop runs, until the source has shown that it does not block."""
+"""Data after each of which the event loop runs, until the source has shown that it does not block; twice as many each
+time that it has."""
 _TURNS = knob(__name__, "_TURNS", 10)
 """Turns of the event loop in which a row that came alone is answered."""
 _SLICE_S, _BLOCK_S = 0.005, 0.05
@@ -42,7 +43,7 @@ class Pace:
         self._loop = asyncio.get_running_loop()
         self._awaits, self._blocks = False, False
         self.turned, self._since, self.due = True, wall(), 0.0
-        self._left = _FIRST
+        self._left, self._again = _FIRST, _FIRST
 
     def ask(self) -> None:
         """Note that the source is asked for more."""
@@ -59,7 +60,7 @@ class Pace:
         elif (passed := wall() - self._since) >= _BLOCK_S:
             self._blocked(passed)
         if self._left:
-            self._left -= not self._blocks
+            self._left -= 1
             return True
         return not self.turned
 
@@ -74,7 +75,8 @@ class Pace:
     def _blocked(self, for_s: float) -> None:
         """Note that the source has held up the loop; one that never awaits can be read on a thread instead."""
         source, name = self._source, self._source.link.name
-        self._left = _FIRST
+        self._again *= 2  # it may have been a pause of the machine, such as a collection of garbage
+        self._left = self._again
         if source.moves and not self._awaits:
             if not source.blocks:
                 words = "%s: blocks the event loop (%.2f s between its data): it is read on a thread from now on; a "

@@ -7,19 +7,22 @@ imported once, when a name is asked for that nobody has registered yet, or when 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from oop_engine.core.errors import UsageError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["Registry", "is_ours"]
+__all__ = ["Registry", "Travelling", "is_ours", "take_over", "travelling"]
 
 T = TypeVar("T")
 _GROUP = "oop_engine"
 _failed: dict[str, UsageError] = {}  # by entry point
 _known: set[str] = set()
+_travel: dict[str, Registry[Any]] = {}
+Travelling: TypeAlias = tuple[tuple[str, str, Any, str], ...]
+"""Things that a process has registered, each with the kind of its registry, its name and its home."""
 
 
 def is_ours(kind: type) -> bool:
@@ -34,6 +37,8 @@ def is_ours(kind: type) -> bool:
 class Registry(Mapping[str, T], Generic[T]):
     """Things of one ``kind`` by name, in the order in which they came.
 
+    ``travels``: those from outside this package go with a graph to other processes (``travelling``).
+
     >>> colours = Registry[str]("colour")
     >>> colours.register("red", "#f00", "of here")
     '#f00'
@@ -41,9 +46,11 @@ class Registry(Mapping[str, T], Generic[T]):
     (['red'], '#f00')
     """
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, *, travels: bool = False) -> None:
         self._kind = kind
         self._things: dict[str, tuple[T, str]] = {}
+        if travels:
+            _travel[kind] = self
 
     def register(self, name: str, thing: T, home: str) -> T:
         """Take up ``thing`` and return it; ``home``: who brings it, such as the name of a module.
@@ -77,6 +84,22 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def __len__(self) -> int:
         return len(self._things)
+
+
+def travelling() -> Travelling:
+    """Return the things from outside this package that another process does not know by itself."""
+    return tuple(
+        (kind, name, thing, home)
+        for kind, registry in _travel.items()
+        for name, (thing, home) in registry._things.items()
+        if not home.startswith("oop_engine.")
+    )
+
+
+def take_over(things: Travelling) -> None:
+    """Register the things that another process sent."""
+    for kind, name, thing, home in things:
+        _travel[kind].register(name, thing, home)
 
 
 def _import_installed() -> None:

@@ -33,13 +33,10 @@ from oop_engine.runners.local import Local
 from oop_engine.service.dead_letters import DeadLetters
 from oop_engine.service.gate import Gate
 from oop_engine.service.letters.letter_folder import Retry
+from oop_engine.service.letters.parts import Parts, records_in
 from oop_engine.service.letters.record_reader import Piece, RecordReader
-from oop_engine.system.knobs import knob
 
 __all__ = ["Inlet", "inlets_of", "places_of"]
-
-_LINE = knob(__name__, "_LINE", 64)
-"""Bytes of data that count as a row."""
 
 
 class Inlet:
@@ -71,6 +68,7 @@ class Inlet:
         self.nulls: dict[str, int] = {}
         self._local, self._took = local, took
         self._reader = RecordReader(name, given, schema, dead)
+        self._parts = Parts(self._reader)
         given.link = ServerLink(f"source {name!r}")
         self._last = NEVER
         self._waiting: list[Piece] = []
@@ -118,7 +116,7 @@ class Inlet:
                     async with gate.inside():
                         await self.put()
                     continue
-                self._rows += 1 if data.__class__ is dict else _rows(data)
+                self._rows += 1 if data.__class__ is dict else records_in(data)
                 if not filled.is_set():
                     filled.set()
                 if self._rows >= RING:
@@ -158,9 +156,13 @@ class Inlet:
         self._emptied.set()
         if not pieces:
             return
-        messages = self._reader.messages(pieces)
-        for message in messages:  # one alone is answered at once; several go through the graph together
-            await self._local.push(self.name, self._arrived(message), at_once=len(messages) == 1)
+        first = True
+        for messages in self._parts.messages(pieces):
+            if not first:
+                await asyncio.sleep(0)  # other tasks of the loop have their turn
+            first = False
+            for message in messages:  # one alone is answered at once; several go through the graph together
+                await self._local.push(self.name, self._arrived(message), at_once=len(messages) == 1)
         _, _, self.position = pieces[-1]
         self.headers = self._reader.headers
         await self._took()
@@ -210,10 +212,3 @@ def inlets_of(
 def places_of(inlets: Mapping[str, Inlet]) -> dict[str, LiveSource]:
     """Return the sources, by their names in messages."""
     return {f"source {name!r}": inlet.source for name, inlet in inlets.items()}
-
-
-def _rows(data: Any) -> int:
-    """Return about how many rows there are in some data."""
-    if isinstance(data, bytes):
-        return len(data) // _LINE + 1
-    return len(data) if isinstance(data, list | tuple | Page) else 1

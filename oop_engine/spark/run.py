@@ -20,6 +20,7 @@ from oop_engine.spark.io.feeds import Feed, check_feeds, schemas_of, segments_of
 from oop_engine.spark.io.frames import check_frames, is_frame
 from oop_engine.spark.io.ordered_frames import in_declared_order
 from oop_engine.spark.io.segments import SEGMENT_ROWS, Segments
+from oop_engine.spark.io.sink import check_sink
 from oop_engine.spark.io.sinks import Lasting, Memory, Sink
 from oop_engine.spark.outcome import BatchDone, ShardDone, SparkOutcome
 from oop_engine.spark.plan.at_rest import at_rest
@@ -117,6 +118,8 @@ def run_on_spark(
     """
     check_packages()
     check_feeds(graph.plan(), feeds)
+    if sink is not None:
+        check_sink(sink)
     reads = [(f"source {name!r}", feed) for name, feed in feeds.items() if isinstance(feed, str | Path)]
     folders = (("sink", getattr(sink, "folder", None)), ("checkpoint", checkpoint))
     check_apart(reads, [(of, path) for of, path in folders if isinstance(path, str | Path)])

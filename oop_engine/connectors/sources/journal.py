@@ -99,8 +99,11 @@ class Journal(LiveSource):
             raise UsageError(msg)
         self._source.unreadable, self._source.columns = self.unreadable, self.columns
         self._source.wanted = self.wanted
-        release = await self._aside(self._lock)
+        locks: list[
+            Callable[[], None]
+        ] = []  # a caller that is cancelled has the lock, too, which a thread took
         try:
+            await self._aside(lambda: locks.append(self._lock()))
             async for pieces in self._kept(position or 0):
                 for piece in pieces:
                     yield piece
@@ -109,7 +112,8 @@ class Journal(LiveSource):
                     for piece in pieces:
                         yield piece
         finally:
-            release()
+            for release in locks:
+                release()
 
     def last_data(self) -> list[tuple[Any, int]]:
         """Return the last data of the source, once they are in the journal."""

@@ -252,7 +252,7 @@ def result_of(steps: Integers, at: int) -> int:
     return int(~following[following < 0][0])
 
 
-ACCUMULATORS = Registry[type[Accumulator]]("accumulator of parts")
+ACCUMULATORS = Registry[type[Accumulator]]("accumulator of parts", travels=True)
 """Accumulators, by the kinds of parts that they keep.  Nothing else asks for the kind."""
 
 A = TypeVar("A", bound=type[Accumulator])
@@ -267,6 +267,7 @@ def register_accumulator(*kinds: str) -> Callable[[A], A]:
     def register(of: A) -> A:
         for kind in kinds:
             ACCUMULATORS.register(kind, of, of.__module__)
+        accumulator.cache_clear()  # a cell of a notebook that runs again brings another class
         return of
 
     return register

@@ -32,7 +32,7 @@ from oop_engine.core.values.arrow_data import is_arrow
 from oop_engine.core.values.python_values import is_missing
 from oop_engine.runners.feeds.bad_rows import Refuse, refuse
 from oop_engine.runners.feeds.in_turn import InTurn
-from oop_engine.runners.feeds.kinds import READY, is_values, is_whole
+from oop_engine.runners.feeds.kinds import READY, is_of_service, is_values, is_whole
 from oop_engine.runners.feeds.rows import BadRowError, RowReader, is_row
 from oop_engine.runners.feeds.tables import columns_in, is_column, part, value_at
 from oop_engine.system.knobs import knob
@@ -103,6 +103,7 @@ class Intake:
             yield from self.add(feed)
         elif isinstance(feed, str | bytes) or not isinstance(feed, Iterable):
             msg = f"{self._place}: {self._call} takes {_TAKEN}, or an iterable of these; got {_shown(feed)}"
+            msg += ": a source of a service, which serve reads" if is_of_service(feed) else ""
             raise ContractError(msg)
         else:
             for given in feed:
@@ -176,9 +177,7 @@ class Intake:
             )
             self._skipped.append(len(self._waiting))
             return _NONE
-        if isinstance(given, list | tuple):
-            return list(chain.from_iterable(map(self.add, given)))
-        if isinstance(given, Iterator) and not is_arrow(given):
+        if isinstance(given, list | tuple) or (isinstance(given, Iterator) and not is_arrow(given)):
             return chain.from_iterable(map(self.add, given))
         return chain(self.flush(), self._pages(given))
 

@@ -13,7 +13,7 @@ from oop_engine.runners.feeds.rows import is_row
 from oop_engine.runners.feeds.tables import fields_of_array
 from oop_engine.traces.trace import Trace
 
-__all__ = ["MESSAGES", "READY", "is_values", "is_whole"]
+__all__ = ["MESSAGES", "READY", "is_of_service", "is_values", "is_whole"]
 
 MESSAGES = Page, Linear, GroupWise, Joint, Watermark
 READY = (*MESSAGES, Change)
@@ -22,6 +22,13 @@ READY = (*MESSAGES, Change)
 def is_whole(feed: Any) -> bool:
     """Tell whether a feed is one thing, not an iterable of them: a message, Arrow data, columns."""
     return isinstance(feed, (*READY, Mapping)) or is_arrow(feed) or fields_of_array(feed) is not None
+
+
+def is_of_service(feed: Any) -> bool:
+    """Tell whether something is a source of a service, which yields data with their positions."""
+    return (
+        not isinstance(feed, type) and callable(getattr(feed, "read", None)) and hasattr(feed, "replayable")
+    )
 
 
 def is_values(given: Any) -> bool:

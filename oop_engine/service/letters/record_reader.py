@@ -29,12 +29,12 @@ from oop_engine.service.letters.letter_context import context_of, names_in, with
 from oop_engine.service.letters.letter_folder import Retry
 from oop_engine.service.letters.names_above import NamesAbove
 
-__all__ = ["Piece", "RecordReader"]
+__all__ = ["Piece", "Record", "RecordReader"]
 
 Piece = tuple[Any, Position, Position]
 """Data of a source, and the positions before and behind them; a plain tuple, for each message makes one."""
 
-_Record = tuple[int, Any, Piece]
+Record = tuple[int, Any, Piece]
 """A record as it came, behind its start in the data of its piece."""
 
 _LOG = logging.getLogger("oop_engine")
@@ -50,7 +50,8 @@ class _RefusedError(Exception):
 class RecordReader:
     """Reads data of ``source``, called ``name``, as messages of ``schema``.
 
-    ``unknown``: by name, how many rows had a column that the schema does not have.  Raises ``UsageError`` if the format
+    ``unknown``: by name, how many rows had a column that the schema does not have; ``refused``: how often a row was
+    refused, also of those that are read again.  Raises ``UsageError`` if the format
     is not known, or has no lines where the source is read by lines.
     """
 
@@ -61,7 +62,7 @@ class RecordReader:
         source.columns = {field.name: field.type for field in schema.fields}
         self._format = made_format(source, schema, f"source {name!r}", self._refused)
         self._format.unknown.allow(source.adds)
-        self.waits = self._format.waits
+        self.waits, self.refused = self._format.waits, 0
         self._probes = self._logged = False  # whether a refusal ends the reading; unknown columns are logged
         self._names = NamesAbove()
         self._letters: list[tuple[str, str, int]] | None = None  # of one record: reason, text, rows
@@ -96,6 +97,16 @@ class RecordReader:
         except UnreachableError:
             return False
         return True
+
+    def listed(self, piece: Piece) -> list[Record]:
+        """Return the records of a list of a source, which ``messages_of`` reads in parts; of other data none."""
+        return self._records(piece) if isinstance(piece[0], list) and not self._format.headed else []
+
+    def messages_of(self, records: list[Record], piece: Piece) -> list[Message]:
+        """Return the messages in some records of a piece."""
+        if self._dead.kept:
+            return self._of_records(records, piece)
+        return list(self._format.read([record for _, record, _ in records]))
 
     def messages(self, pieces: list[Piece]) -> list[Message]:
         """Return the messages in some pieces, read together; by halves where a row is refused, to find its position."""
@@ -181,9 +192,9 @@ class RecordReader:
             return together
         return self._of_records(self._records(piece), piece)
 
-    def _records(self, *pieces: Piece) -> list[_Record]:
+    def _records(self, *pieces: Piece) -> list[Record]:
         """Return the records of some pieces."""
-        found: list[_Record] = []
+        found: list[Record] = []
         for piece in pieces:
             records = self._format.records(data := piece[0])
             sizes = map(len, records) if isinstance(data, bytes) else [1] * len(records)
@@ -191,7 +202,7 @@ class RecordReader:
             found += [(start, record, piece) for start, record in zip(starts, records, strict=False)]
         return found
 
-    def _of_records(self, records: list[_Record], piece: Piece) -> list[Message]:
+    def _of_records(self, records: list[Record], piece: Piece) -> list[Message]:
         """Return the messages in records of a piece; by halves down to those refused."""
         data: Any = [record for _, record, _ in records]
         if isinstance(piece[0], bytes):
@@ -206,7 +217,7 @@ class RecordReader:
         half = len(records) // 2
         return self._of_records(records[:half], piece) + self._of_records(records[half:], piece)
 
-    def _raw(self, record: _Record) -> Any:
+    def _raw(self, record: Record) -> Any:
         """Return a record as it came, without the end of its line."""
         _, raw, piece = record
         if not isinstance(raw, bytes):
@@ -214,7 +225,7 @@ class RecordReader:
         line = raw.removesuffix(b"\n") if self._format.by_lines else bytes(raw)
         return _with(raw if isinstance(raw, Payload) else piece[0], line)
 
-    def _place(self, record: _Record) -> Any:
+    def _place(self, record: Record) -> Any:
         start, _, (_, before, behind) = record
         return self._source.place(before, behind, start)
 
@@ -233,7 +244,7 @@ class RecordReader:
             )
         return found
 
-    def _all_of(self, data: Any, records: Callable[[], list[_Record]]) -> list[Message] | None:
+    def _all_of(self, data: Any, records: Callable[[], list[Record]]) -> list[Message] | None:
         """Return the messages in some data, and bury the ``records`` refused; None: which these are is not known."""
         unknown, remembered = dict(self.unknown), self._format.remembers
         known = {name: getattr(self._format, name) for name in remembered}
@@ -250,7 +261,7 @@ class RecordReader:
             self._spotted = None
         return found
 
-    def _bury(self, spotted: list[tuple[str, NDArray[np.int64]]], records: list[_Record], first: int) -> bool:
+    def _bury(self, spotted: list[tuple[str, NDArray[np.int64]]], records: list[Record], first: int) -> bool:
         """Bury the records of some rows, which are numbered from ``first``; False: not each record is one row."""
         if self._format.next_row - first != len(records) or not all(map(self._is_row, records)):
             return False
@@ -260,7 +271,7 @@ class RecordReader:
             self._unreadable(reason, raw, 1, place=place, context=context_of(raw, names))
         return True
 
-    def _is_row(self, record: _Record) -> bool:
+    def _is_row(self, record: Record) -> bool:
         """Tell whether a record is one row where as many rows as records were read."""
         _, raw, (data, _, _) = record
         if isinstance(data, bytes) and self._format.by_lines:
@@ -268,6 +279,7 @@ class RecordReader:
         return isinstance(raw, bytes) and self._format.is_row(raw)
 
     def _refused(self, reason: str, record: str, rows: int) -> None:
+        self.refused += 1
         if self._spotted is not None and self._format.refusing is not None:
             self._spotted.append((reason, self._format.refusing))
         elif self._probes or self._spotted is not None:

@@ -12,6 +12,7 @@ from oop_engine.core.graphs.graph import Plan, Stream
 from oop_engine.core.schema import Schema
 from oop_engine.runners.changes import Changes
 from oop_engine.runners.feeds.bad_rows import Refusals
+from oop_engine.runners.feeds.kinds import is_of_service
 from oop_engine.spark.io.segments import Files, Segments
 from oop_engine.spark.io.spool import spool
 
@@ -23,13 +24,20 @@ Feed: TypeAlias = Any
 
 
 def check_feeds(plan: Plan, feeds: Mapping[str, Feed]) -> None:
-    """Raise ``UsageError`` unless there is a feed for each source of the graph, and no other."""
+    """Raise ``UsageError`` unless there is a feed for each source of the graph, and no other, which a task can read."""
     sources = [node.name for node in plan.of_kind("source")]
     if set(feeds) != set(sources):
         got = ", ".join(feeds) or "none"
         msg = f"graph {plan.name!r} has the sources {', '.join(sources)}; got feeds for {got}: give one for each"
         msg += renamed(feeds, sources)
         raise UsageError(msg)
+    for name, feed in feeds.items():
+        if is_of_service(feed):
+            msg = (
+                f"graph {plan.name!r}, source {name!r}: {type(feed).__name__} is a source of a service (serve), and a "
+                "task of Spark reads again what it has read: give a trace, a folder of traces, a DataFrame, or rows"
+            )
+            raise UsageError(msg)
 
 
 def segments_of(

@@ -21,14 +21,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 
+from oop_engine.core.errors import UsageError
 from oop_engine.core.operator import Message
 from oop_engine.core.schema import Schema
 
-__all__ = ["BatchResults", "Lasting", "Receipt", "Sink", "SinkWork"]
+__all__ = ["BatchResults", "Lasting", "Receipt", "Sink", "SinkWork", "check_sink"]
+
+
+_METHODS = ("start", "worker", "commit")
 
 
 @dataclass(frozen=True)
@@ -105,3 +110,23 @@ class Lasting(Protocol):
         ``made``: those of all micro-batches that will not run again.
         """
         ...
+
+
+def check_sink(sink: object) -> None:
+    """Raise ``UsageError`` unless ``sink`` has the methods of a sink of Spark."""
+    if not isinstance(sink, type) and all(callable(getattr(sink, name, None)) for name in _METHODS):
+        return
+    wanted = "start, worker and commit (Parquet, Delta, ForeachBatch, Memory, or one of your own)"
+    got = f"the class {sink.__name__}" if isinstance(sink, type) else f"{sink!r:.80} ({type(sink).__name__})"
+    msg = f"run on Spark: sink must be an object with {wanted}; got {got}{_way_out(sink)}"
+    raise UsageError(msg)
+
+
+def _way_out(sink: object) -> str:
+    if isinstance(sink, type):
+        return ": give an object of it"
+    if hasattr(sink, "prepare") or hasattr(sink, "write"):
+        return ": a sink of a service (serve) writes in one process, where tasks of Spark are many"
+    if isinstance(sink, str | PurePath):
+        return f": Parquet({str(sink)!r})"
+    return ": ForeachBatch(function)" if callable(sink) else ""

@@ -10,6 +10,7 @@ from typing import Any
 
 from oop_engine.core.errors import GraphError
 from oop_engine.core.graphs.graph import Plan
+from oop_engine.core.registry import Travelling, take_over, travelling
 from oop_engine.spark.io.segments import Segments
 from oop_engine.spark.plan.key_groups import spread
 from oop_engine.spark.plan.pieces import SHARDS, Cut
@@ -27,7 +28,7 @@ class Job:
     ``chains``, ``subtasks``: the folders for states of source chains and of subtasks; "": none are kept there.
     ``assignments``: the folder with the assignments of shards; "": key groups are divided evenly, for good.
     ``changes``: the file with the changes that were asked for while the query ran; "": none can be.
-    ``formats``: of traces, which tasks would not know by themselves.
+    ``formats``, ``registered``: of traces, and parts of others, which tasks would not know by themselves.
     """
 
     cut: Cut
@@ -40,6 +41,7 @@ class Job:
     assignments: str = ""
     changes: str = ""
     formats: tuple[TraceFormat, ...] = field(default_factory=foreign_formats)
+    registered: Travelling = field(default_factory=travelling)
 
     def packed(self) -> PackedJob:
         """Return the job as it travels."""
@@ -69,6 +71,7 @@ def _unpacked(text: str) -> Job:
     assert isinstance(job, Job)
     for format in job.formats:
         register_format(format)
+    take_over(job.registered)
     return job
 
 

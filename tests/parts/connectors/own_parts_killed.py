@@ -1,8 +1,8 @@
-"""The source and the sink of ``docs/parts-of-your-own.md`` in a service that is killed, again and again.
+"""The parts of the pages about parts and operators of one's own in services that are killed, again and again.
 
-``python -m tests.parts.connectors.own_parts_killed FOLDER``: for each point a process that
-SIGKILLs itself there, each time later, until one comes to its end; the rows that the sink then shows have to be the
-results, each once.
+``python -m tests.parts.connectors.own_parts_killed FOLDER``: the source and the sink of the page, for each point and
+for each kind of part, in processes that SIGKILL themselves there, each time later, until one comes to its end; the
+rows that the sink then shows have to be the results, each once.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from oop_engine import UsageError, run, serve
+from oop_engine import Graph, UsageError
+from oop_engine.operators import BoundedDisorder, Punctuate
 
-PAGE = Path(__file__).parents[3] / "docs" / "parts-of-your-own.md"
+DOCS = Path(__file__).parents[3] / "docs"
 POINTS = ("read", "before write", "before prepare", "prepare", "before commit", "commit")
 """Where it dies: a method of source or sink, before it does something or behind it."""
+PART_POINTS = ("read", "prepare")
+"""Where a graph with a part of one's own dies: between checkpoints, and in one."""
 MOST = 40
 
 
-def parts() -> dict[str, Any]:
-    """Return what the page defines up to its sink, with its data; nothing of the page runs."""
-    blocks = re.findall(
-        r"```python\n(.*?)```", PAGE.read_text("utf-8").partition("\n## A policy")[0], re.DOTALL
-    )
-    tree, names = ast.parse("\n".join(blocks)), {"schema", "rows"}
+def defined(page: str, names: set[str]) -> dict[str, Any]:
+    """Return the functions, classes and imports of a page, and the values of some names; nothing of it runs."""
+    blocks = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text("utf-8"), re.DOTALL)
+    tree = ast.parse("\n".join(blocks))
     kept = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     tree.body = [
         each
@@ -41,11 +42,26 @@ def parts() -> dict[str, Any]:
         or (isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name) and each.targets[0].id in names)
     ]  # fmt: skip
     found: dict[str, Any] = {"__name__": "page"}
-    exec(compile(tree, str(PAGE), "exec"), found)  # a page of this project
+    exec(compile(tree, page, "exec", dont_inherit=True), found)  # a page of this project
     return found
 
 
-def service(page: dict[str, Any], folder: Path, point: str, at: int) -> Any:
+def parts() -> dict[str, Any]:
+    """Return all that the page about parts defines, and graphs with those of the page about operators."""
+    page = defined("parts-of-your-own.md", {"schema", "rows", "any_bit", "PARTS"})
+    others = defined("operators-of-your-own.md", set())
+
+    def held() -> Graph:
+        graph = Graph("held")
+        edge = graph.add("edge", Punctuate(BoundedDisorder(5)), graph.source("log", page["schema"]))
+        graph.sink("out", graph.add("hold", others["Hold"](), edge))
+        return graph
+
+    page["PARTS"] |= {"an operator": held, "folded windows": lambda: page["query"](windows=others["Pairs"]())}
+    return page
+
+
+def service(page: dict[str, Any], graph: Any, folder: Path, point: str, at: int) -> Any:
     """Return a service that dies when it is at ``point`` for the ``at``-th time."""
     left = at
 
@@ -82,15 +98,16 @@ def service(page: dict[str, Any], folder: Path, point: str, at: int) -> Any:
             pass_by("commit")
 
     sources, sinks = {"log": Source(page["rows"])}, {"out": Sink(folder / "out")}
-    return serve(page["query"](), sources, sinks, checkpoint=folder / "state", every_s=0.02)
+    return page["serve"](graph(), sources, sinks, checkpoint=folder / "state", every_s=0.02)
 
 
-def lives(page: dict[str, Any], folder: Path, point: str) -> int:
+def lives(page: dict[str, Any], graph: Any, folder: Path, point: str) -> int:
     """Let processes follow each other until one ends; return how many were killed."""
+    folder.mkdir(parents=True)
     for life in range(1, MOST):
         if not (child := os.fork()):
             with suppress(UsageError):  # the life before was killed behind its last commit
-                asyncio.run(service(page, folder, point, life))
+                asyncio.run(service(page, graph, folder, point, life))
             os._exit(0)
         _, status = os.waitpid(child, 0)
         if os.WIFEXITED(status):
@@ -99,21 +116,21 @@ def lives(page: dict[str, Any], folder: Path, point: str) -> int:
     raise AssertionError(f"killed {MOST} times")
 
 
+def shown(page: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
+    """Return the rows that the sink shows, in their net content."""
+    files = [file for file in (folder / "out").glob("*.jsonl") if file.name[0] != "."]
+    return page["net"]([json.loads(line) for file in files for line in file.read_text().splitlines()])
+
+
 def main(folder: Path) -> None:
-    page = parts()
-    expected = page["content"](
-        run(page["query"](), {"log": page["rows"]}).table
-    )  # kernels are loaded once, here
-    killed = {point: lives(page, folder / point, point) for point in POINTS}
-    for point in POINTS:
-        files = (folder / point / "out").glob("*.jsonl")
-        shown = [
-            json.loads(line)
-            for file in files
-            if file.name[0] != "."
-            for line in file.read_text().splitlines()
-        ]
-        assert sorted(shown, key=str) == expected, f"killed at {point}: {shown}"
+    page, killed = parts(), {}
+    for part, graph in page["PARTS"].items():
+        expected = page["answer"](graph())  # kernels are loaded once, here
+        for point in POINTS if part == "source and sink" else PART_POINTS:
+            place = folder / part / point
+            killed[f"{part}, {point}"] = lives(page, graph, place, point)
+            found = shown(page, place)
+            assert found == expected, f"{part}, killed at {point}: {found}, not {expected}"
     print(json.dumps(killed))
 
 
