@@ -35,7 +35,7 @@ def check_feeds(plan: Plan, feeds: Mapping[str, Feed]) -> None:
         if is_of_service(feed):
             msg = (
                 f"graph {plan.name!r}, source {name!r}: {type(feed).__name__} is a source of a service (serve), and a "
-                "task of Spark reads again what it has read: give a trace, a folder of traces, a DataFrame, or rows"
+                "task of Spark may have to read it again: give a trace, a folder of traces, a DataFrame, or rows"
             )
             raise UsageError(msg)
 

@@ -89,7 +89,7 @@ def test_a_journal_whose_lock_is_taken_while_it_is_cancelled_gives_it_back(tmp_p
             return super().lock(path)
 
     async def main() -> None:
-        task = asyncio.create_task(anext(aiter(Journal([{"n": 1}], tmp_path, disk=Slow()).read(None))))
+        task = asyncio.ensure_future(anext(aiter(Journal([{"n": 1}], tmp_path, disk=Slow()).read(None))))
         await asyncio.to_thread(inside.wait)
         task.cancel()
         asyncio.get_running_loop().call_soon(going.set)
