@@ -34,7 +34,7 @@ from oop_engine.runners.changes import Changes
 from oop_engine.runners.clocks import Clocks
 from oop_engine.runners.dispatch import Result, Signal, not_open, statistics_of
 from oop_engine.runners.door import RowLane, admitted
-from oop_engine.runners.faults import FAULTS, first_of
+from oop_engine.runners.faults import FAULTS, cancelling, first_of
 from oop_engine.runners.feeds.bad_rows import BadRows, Refusals, Refuse
 from oop_engine.runners.feeds.far_times import FarTimes
 from oop_engine.runners.feeds.forms import Intake
@@ -217,10 +217,18 @@ class Local:
 
     async def _rows_sent(self, source: str) -> None:
         """Wait until the rows that wait now are in: sent by a task of the runner, since other pushers own them too."""
-        task = self._rows_soon(source)
-        await asyncio.shield(task)
+        await self._shielded(self._rows_soon(source))
         if self._lanes[source]:  # they came while it was at work
-            await asyncio.shield(self._rows_soon(source))
+            await self._shielded(self._rows_soon(source))
+
+    async def _shielded(self, task: asyncio.Task[None]) -> None:
+        """Wait for a task of the runner; where that was cancelled, and not the caller, the block has been left."""
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled() and not cancelling():
+                raise self._outside() from None
+            raise
 
     def _rows_soon(self, source: str) -> asyncio.Task[None]:
         """Return the task that sends the rows that wait."""
@@ -351,7 +359,13 @@ class Local:
             self.statistics.operators[name].before = operator.counts()
 
     def leave(self) -> None:
-        """Let the block be left without ending the sources: nothing that is incomplete comes out, nor anything else."""
+        """Let the block be left without ending the sources: nothing that is incomplete comes out, nor anything else.
+
+        Pushes that wait raise ``UsageError``.
+        """
+        if self._thread is not None and get_ident() != self._thread:
+            self._check_running()
+        self._stop(self._outside())
         self._ended.update(self._now)
         self._open.clear()
         for name, operator in self.operators.items():

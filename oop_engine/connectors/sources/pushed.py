@@ -73,9 +73,12 @@ class Pushed(LiveSource):
         return asyncio.run_coroutine_threadsafe(self.push(data, kept=kept), self._home[0])
 
     def end(self) -> None:
-        """End the stream behind all that was pushed; later pushes are refused."""
+        """End the stream behind all that was pushed; later pushes are refused.  Any thread may call it."""
         self._ended = True
-        self._wake()
+        if self._home is not None and get_ident() != self._home[1]:
+            self._home[0].call_soon_threadsafe(self._wake)
+        else:
+            self._wake()
 
     def is_position(self, position: Position) -> bool:
         """Return whether a value can be a position: a number of pushes."""

@@ -1,0 +1,124 @@
+"""A block that is left while others push, settle or wait: none of them hangs, and none is cancelled in place of it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+
+import pyarrow as pa
+import pytest
+
+from oop_engine import Graph, Local, Page, Schema, UsageError
+from oop_engine.operators import BoundedDisorder, Count, Punctuate, Tumbling, WindowAggregate
+from oop_engine.runners.dispatch import Result
+from oop_engine.runners.event_loop import run_async
+
+SCHEMA = Schema({"ts": pa.int64(), "host": pa.string()}, "ts", "s")
+PAGE = Page.of(SCHEMA, {"ts": [1000], "host": ["a"]})
+
+
+def counts() -> Graph:
+    graph = Graph("counts")
+    edge = graph.add("edge", Punctuate(BoundedDisorder(30)), graph.source("log", SCHEMA))
+    graph.sink("out", graph.add("count", WindowAggregate(Tumbling(60), {"n": Count()}, by=("host",)), edge))
+    return graph
+
+
+async def push(local: Local) -> None:
+    for _ in range(200):
+        await local.push("log", PAGE)
+
+
+async def push_list(local: Local) -> None:
+    await local.push("log", [{"ts": 1000, "host": "a"}] * 5_000)
+
+
+async def push_rows(local: Local) -> None:
+    for _ in range(5_000):
+        await local.push_row("log", (1000, "a"))
+
+
+async def push_as_a_thread(local: Local) -> None:
+    await asyncio.wrap_future(local.push_threadsafe("log", [{"ts": 1000, "host": "a"}] * 5_000))
+
+
+async def settle(local: Local) -> None:
+    for _ in range(50):
+        await local.push("log", PAGE)
+    await local.settle()
+
+
+async def snapshot(local: Local) -> None:
+    await local.push("log", PAGE)
+    await local.snapshot()
+
+
+async def tick(local: Local) -> None:
+    for now in range(200):
+        await local.clock(now)
+
+
+async def end(local: Local) -> None:
+    await push(local)
+    await local.end("log")
+
+
+CALLS = [push, push_list, push_rows, push_as_a_thread, settle, snapshot, tick, end]
+
+
+class BodyError(Exception):
+    pass
+
+
+async def left(call: Callable[[Local], Awaitable[None]], how: str) -> set[str]:
+    """Leave a block in some way while four tasks call; return how these end."""
+    going = asyncio.Event()
+
+    async def take(result: Result) -> None:
+        await going.wait()
+
+    tasks = list[asyncio.Future[None]]()
+    try:
+        async with Local(counts(), take, capacity=1, room=1) as local:
+            tasks += [asyncio.ensure_future(call(local)) for _ in range(4)]
+            for _ in range(50):
+                await asyncio.sleep(0)
+            if how == "leave":
+                local.leave()
+            if how == "raise":
+                raise BodyError
+            going.set()
+    except BodyError:
+        pass
+    async with asyncio.timeout(60):
+        await asyncio.wait(tasks)
+    return {
+        "cancelled" if task.cancelled() else type(task.exception()).__name__ for task in tasks if task.done()
+    }
+
+
+@pytest.mark.parametrize("how", ["end", "leave", "raise"])
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__)
+def test_nobody_hangs_and_nobody_is_cancelled(call: Callable[[Local], Awaitable[None]], how: str) -> None:
+    assert run_async(left(call, how)) <= {"UsageError", "NoneType", "BodyError"}
+
+
+def test_a_block_is_not_left_from_another_thread() -> None:
+    async def main() -> None:
+        async with Local(counts(), lambda result: None) as local:
+            found = list[BaseException]()
+
+            def elsewhere() -> None:
+                try:
+                    local.leave()
+                except UsageError as error:
+                    found.append(error)
+
+            thread = threading.Thread(target=elsewhere)
+            thread.start()
+            await asyncio.to_thread(thread.join)
+            assert "it runs in the event loop of another thread" in str(found[0])
+            await local.push("log", PAGE)
+
+    run_async(main())
