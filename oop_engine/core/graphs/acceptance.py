@@ -9,6 +9,7 @@ from typing import Any, get_args, get_type_hints
 
 from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import EngineError, GraphError, OperatorError
+from oop_engine.core.graphs.own_answers import check_answers
 from oop_engine.core.operator import Operator
 from oop_engine.core.registry import is_ours
 from oop_engine.core.schema import Schema
@@ -91,6 +92,8 @@ def output_schemas(name: str, operator: Operator, inputs: tuple[Schema, ...]) ->
         and len(found) == many
         and all(isinstance(one, Schema) for one in found)
     ):
+        if not is_ours(type(operator)):
+            check_answers(name, operator, inputs, tuple(found))
         return tuple(found)
     wanted = (
         f"a tuple of {many} Schema{'' if many == 1 else 's'}, one for each of {', '.join(operator.outputs)}"

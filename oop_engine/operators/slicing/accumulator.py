@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.core.errors import GraphError
+from oop_engine.core.errors import GraphError, UsageError
 from oop_engine.core.page import Page
-from oop_engine.core.registry import Registry
+from oop_engine.core.registry import Registry, is_ours
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.aggregates.wide import SumOverflowError
@@ -29,6 +29,7 @@ from oop_engine.operators.kernels.panes import Geometry, row_of, step_levels
 from oop_engine.operators.kernels.slices import ALONE
 from oop_engine.operators.slicing.window_states import narrow
 from oop_engine.operators.values.columns import Integers, begins_of
+from oop_engine.operators.values.own_states import check_identity, watch
 
 __all__ = [
     "ACCUMULATORS",
@@ -261,10 +262,17 @@ A = TypeVar("A", bound=type[Accumulator])
 def register_accumulator(*kinds: str) -> Callable[[A], A]:
     """Let parts of some ``kinds`` be kept by a class; a decorator.
 
-    Raises ``UsageError`` for a kind that an accumulator of another module keeps.
+    Raises ``UsageError`` for a kind that an accumulator of another module keeps, and for anything but a class.
     """
+    if not kinds or not all(isinstance(kind, str) for kind in kinds):
+        way = "write @register_accumulator('name')"
+        msg = f"register_accumulator takes names of kinds of parts; got {kinds!r:.80}: {way}"
+        raise UsageError(msg)
 
     def register(of: A) -> A:
+        if not (isinstance(of, type) and issubclass(of, Accumulator)):
+            msg = f"register_accumulator: must be above a class derived from Accumulator; got {of!r:.80}"
+            raise UsageError(msg)
         for kind in kinds:
             ACCUMULATORS.register(kind, of, of.__module__)
         accumulator.cache_clear()  # a cell of a notebook that runs again brings another class
@@ -280,7 +288,12 @@ def accumulator(part: Part) -> Accumulator:
         known = ", ".join(ACCUMULATORS)
         msg = f"a part must be of a kind that has an accumulator ({known}); got {part.kind!r}: register_accumulator"
         raise GraphError(msg)
-    return ACCUMULATORS[part.kind](part)
+    made = ACCUMULATORS[part.kind](part)
+    if not (is_ours(type(made)) or made.ragged):
+        check_identity(made)
+        if type(made).add is Accumulator.add and type(made).update is Accumulator.update:
+            watch(made)
+    return made
 
 
 def is_compiled(parts: Sequence[Part]) -> bool:

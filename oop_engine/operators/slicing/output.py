@@ -29,6 +29,7 @@ from oop_engine.operators.slicing.checks import MOST_WINDOWS, check_overlap
 from oop_engine.operators.slicing.compiled import fixed
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers
+from oop_engine.operators.values.own_states import parts_of, result_of, result_type_of
 from oop_engine.operators.windows import Definition, Extents, Folding, Over
 from oop_engine.operators.windows.folding import checked_tie, ties
 from oop_engine.system.knobs import knob
@@ -92,7 +93,7 @@ class Output:
         self._aggregates, self._named = dict(aggregates), named
         self.add(definitions)
         self.schema = self._schema(schema, by)
-        self.parts, self._of = _shared([a.parts(schema) for a in self._aggregates.values()])
+        self.parts, self._of = _shared([parts_of(a, schema, place) for a in self._aggregates.values()])
         if not all(isinstance(one, Folding) for one in self.definitions):
             self._check_commutative()
         self.tie = _agreed_tie(self._aggregates, schema, place)
@@ -170,14 +171,13 @@ class Output:
                 f"results have one progressing attribute; got {', '.join(map(repr, self.names))}: use two operators"
             )
             raise GraphError(msg)
-        rows = kinds != {Over.ATTRIBUTE}
-        time = pa.int64() if rows else schema.type_of(schema.progressing)
-        time = time if pa.types.is_timestamp(time) else pa.int64()
+        rows, time = kinds != {Over.ATTRIBUTE}, schema.type_of(schema.progressing)
+        time = time if not rows and pa.types.is_timestamp(time) else pa.int64()
         fields = [(name, schema.type_of(name)) for name in by]
         fields += [(WINDOW, pa.string())] if self._named else []
         more, sides = self._columns(schema)
         fields += more + [(side, time) for side in sides]
-        fields += [(name, a.result_type(schema, self.place)) for name, a in self._aggregates.items()]
+        fields += [(name, result_type_of(a, schema, self.place)) for name, a in self._aggregates.items()]
         names = [name for name, _ in fields]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             if WINDOW in twice:
@@ -271,7 +271,7 @@ class Output:
         results = list[pa.Array]()
         for aggregate, kind, parts in zip(self._aggregates.values(), self._kinds, self._of, strict=True):
             try:
-                results.append(aggregate.result(list(map(states.__getitem__, parts)), kind))
+                results.append(result_of(aggregate, [states[i] for i in parts], kind, columns, self.place))
             except SumOverflowError as error:
                 start, end = (side[error.at].cast(pa.int64()).as_py() for side in columns[-2:])
                 keys = {name: key[error.at :] for name, key in zip(self._by, columns, strict=False)}
