@@ -270,7 +270,8 @@ def register_accumulator(*kinds: str) -> Callable[[A], A]:
         raise UsageError(msg)
 
     def register(of: A) -> A:
-        if not (isinstance(of, type) and issubclass(of, Accumulator)):
+        given: object = of
+        if not (isinstance(given, type) and issubclass(given, Accumulator)):
             msg = f"register_accumulator: must be above a class derived from Accumulator; got {of!r:.80}"
             raise UsageError(msg)
         for kind in kinds:

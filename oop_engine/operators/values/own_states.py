@@ -91,9 +91,10 @@ def _place(accumulator: Any) -> str:
 
 def result_type_of(aggregate: Aggregation, schema: Schema, place: str) -> pa.DataType:
     """Return the type of the results of an aggregate.  Raises ``GraphError`` if it is none, or it names no columns."""
-    found: Any = aggregate.result_type(schema, place)
+    given = aggregate.result_type(schema, place)
     if is_ours(type(aggregate)):
-        return found
+        return given
+    found: Any = given
     of = f"{place}: {type(aggregate).__name__}"
     if not isinstance(found, pa.DataType):
         msg = f"{of}: result_type must return a type of Arrow, such as pa.int64(); got {found!r:.60}"
@@ -108,9 +109,10 @@ def result_type_of(aggregate: Aggregation, schema: Schema, place: str) -> pa.Dat
 
 def parts_of(aggregate: Aggregation, schema: Schema, place: str) -> tuple[Part, ...]:
     """Return the parts of an aggregate.  Raises ``GraphError`` if they are none."""
-    found: Any = aggregate.parts(schema)
+    given = aggregate.parts(schema)
     if is_ours(type(aggregate)):
-        return found
+        return given
+    found: Any = given
     of = f"{place}: {type(aggregate).__name__}"
     parts = isinstance(found, tuple | list) and not isinstance(found, Part) and len(found) > 0
     if not parts or not all(isinstance(part, Part) for part in found):
