@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from oop_engine.connectors.payload import Payload
+from oop_engine.service.letters.letter_folder import Retry
 
-__all__ = ["context_of", "names_in", "with_message"]
+__all__ = ["bytes_of", "context_of", "names_in", "of_bytes", "with_message"]
 
 _MESSAGE, _NULL, _NAMES, _BYTES = "message", "null", "names", "base64"
 
@@ -58,3 +59,15 @@ def _unpacked(value: Any) -> Any:
     if isinstance(value, Mapping):
         return b64decode(value[_BYTES])
     return tuple(map(_unpacked, value)) if isinstance(value, list) else value
+
+
+def of_bytes(message: Any, data: bytes) -> bytes:
+    """Return other bytes of the same message; of one without bytes there are no others."""
+    if isinstance(message, Payload) and message.is_null:
+        return message
+    return message.of(data) if isinstance(message, Payload) else data
+
+
+def bytes_of(letter: Retry) -> bytes:
+    """Return the record of a dead letter as it came."""
+    return b64decode(letter.record) if letter.coding == "base64" else letter.record.encode()

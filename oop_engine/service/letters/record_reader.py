@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-from base64 import b64decode
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
@@ -25,7 +24,7 @@ from oop_engine.core.operator import Message
 from oop_engine.core.schema import Schema
 from oop_engine.service.dead_letters import DeadLetters
 from oop_engine.service.letters.known_format import check_format
-from oop_engine.service.letters.letter_context import context_of, names_in, with_message
+from oop_engine.service.letters.letter_context import bytes_of, context_of, names_in, of_bytes, with_message
 from oop_engine.service.letters.letter_folder import Retry
 from oop_engine.service.letters.names_above import NamesAbove
 
@@ -118,7 +117,7 @@ class RecordReader:
     async def ready_again(self, letter: Retry) -> None:
         """Look whether a dead letter can be read now; one that cannot is refused again."""
         if self.waits:
-            await self.is_ready([_bytes_of(letter)])
+            await self.is_ready([bytes_of(letter)])
 
     def again(self, letter: Retry) -> list[Message]:
         """Return the messages in a dead letter; a record that is refused again becomes a new one.
@@ -138,7 +137,7 @@ class RecordReader:
 
     def _again(self, letter: Retry, context: dict[str, Any] | None) -> list[Message]:
         record, place = letter.record, {"letter": letter.letter}
-        raw: Any = with_message(_bytes_of(letter), context)
+        raw: Any = with_message(bytes_of(letter), context)
         if self._source.format == _OBJECTS:
             try:
                 raw = json.loads(record)
@@ -147,7 +146,7 @@ class RecordReader:
                     f"the mended record is no JSON: {error}", record, 1, place=place, coding="json"
                 )
                 return []
-        data = _with(raw, raw + b"\n") if self._format.by_lines and isinstance(raw, bytes) else [raw]
+        data = of_bytes(raw, raw + b"\n") if self._format.by_lines and isinstance(raw, bytes) else [raw]
         return self._of_record(raw, data, place)
 
     def _of_pieces(self, pieces: list[Piece]) -> list[Message]:
@@ -207,7 +206,7 @@ class RecordReader:
         data: Any = [record for _, record, _ in records]
         if isinstance(piece[0], bytes):
             data = b"".join(data)
-            data = _with(piece[0], data)
+            data = of_bytes(piece[0], data)
         elif not isinstance(piece[0], list | tuple):
             data = piece[0]
         if len(records) == 1:
@@ -223,7 +222,7 @@ class RecordReader:
         if not isinstance(raw, bytes):
             return raw
         line = raw.removesuffix(b"\n") if self._format.by_lines else bytes(raw)
-        return _with(raw if isinstance(raw, Payload) else piece[0], line)
+        return of_bytes(raw if isinstance(raw, Payload) else piece[0], line)
 
     def _place(self, record: Record) -> Any:
         start, _, (_, before, behind) = record
@@ -295,14 +294,3 @@ class RecordReader:
         names, known = ", ".join(map(repr, [*self.unknown][:_NAMED])), ", ".join(self._format.schema.names)
         words = "source %r: rows have %s, which the schema has not (left out, and counted); it has %s"
         _LOG.warning(words, self._name, names, known)
-
-
-def _with(message: Any, data: bytes) -> bytes:
-    """Return other bytes of the same message; of one without bytes there are no others."""
-    if isinstance(message, Payload) and message.is_null:
-        return message
-    return message.of(data) if isinstance(message, Payload) else data
-
-
-def _bytes_of(letter: Retry) -> bytes:
-    return b64decode(letter.record) if letter.coding == "base64" else letter.record.encode()
