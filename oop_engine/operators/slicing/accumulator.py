@@ -27,9 +27,9 @@ from oop_engine.operators.aggregates.wide import SumOverflowError
 from oop_engine.operators.kernels.monoids import STEP_TO
 from oop_engine.operators.kernels.panes import Geometry, row_of, step_levels
 from oop_engine.operators.kernels.slices import ALONE
+from oop_engine.operators.slicing.ordered.own_states import check_identity, watch
 from oop_engine.operators.slicing.window_states import narrow
 from oop_engine.operators.values.columns import Integers, begins_of
-from oop_engine.operators.values.own_states import check_identity, watch
 
 __all__ = [
     "ACCUMULATORS",

@@ -27,9 +27,9 @@ from oop_engine.operators.kernels.lists import words
 from oop_engine.operators.kernels.slices import UNITS, needed
 from oop_engine.operators.slicing.checks import MOST_WINDOWS, check_overlap
 from oop_engine.operators.slicing.compiled import fixed
+from oop_engine.operators.slicing.ordered.own_states import parts_of, result_of, result_type_of
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers
-from oop_engine.operators.values.own_states import parts_of, result_of, result_type_of
 from oop_engine.operators.windows import Definition, Extents, Folding, Over
 from oop_engine.operators.windows.folding import checked_tie, ties
 from oop_engine.system.knobs import knob
