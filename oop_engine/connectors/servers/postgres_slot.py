@@ -1,24 +1,77 @@
-"""Replication slot of Postgres: where it begins, and whether a reader can go on from a position in it."""
+"""Replication slot of Postgres: where it begins, whether a reader can go on from a position in it, its tables.
+
+A table that is dropped leaves its publication without a word, and one that is made under its name is not in it, unless
+the publication is of all tables, or of a schema.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Collection, Container
 from typing import Any
 
 from oop_engine.connectors import link
 from oop_engine.connectors.servers.postgres_log import LogPlace, lsn_of
 from oop_engine.connectors.servers.postgres_login import connected
-from oop_engine.connectors.servers.postgres_publication import Publication
 from oop_engine.core.errors import SetupError
 
-__all__ = ["slot_start"]
+__all__ = ["Publication", "slot_start"]
 
+_LOG = logging.getLogger("oop_engine")
+_PUBLISHED = "select puballtables, pubinsert, pubupdate, pubdelete from pg_publication where pubname = %s"
+_TABLES = "select schemaname, tablename from pg_publication_tables where pubname = %s"
+_KINDS = ("insert", "update", "delete")
 _FOUND = (
     "select confirmed_flush_lsn::text, wal_status, plugin, case when pg_is_in_recovery() then "
     "pg_last_wal_receive_lsn() else pg_current_wal_lsn() end::text, coalesce(database, ''), current_database() "
     "from pg_replication_slots where slot_name = %s"
 )
 _MADE = "select lsn::text from pg_create_logical_replication_slot(%s, 'pgoutput')"
+
+
+class Publication:
+    """The publication ``name``; ``place`` names the source in lines of the log, each of which comes once.
+
+    ``wanted``: the operations that are read.
+    """
+
+    def __init__(self, place: str, name: str, wanted: Container[str]) -> None:
+        self._place, self._name, self._wanted = place, name, wanted
+        self._told = set[str]()
+
+    async def look(self, connection: Any, tables: Collection[str]) -> set[str] | None:
+        """Return which of ``tables``, those of which rows came, are not in it any more; None: there is no publication.
+
+        Logs whether it is empty, and operations that it leaves out.  Raises errors of psycopg.
+        """
+        found = await (await connection.execute(_PUBLISHED, [self._name])).fetchone()
+        if found is None:
+            return None
+        every, *sent = found
+        rows = await (await connection.execute(_TABLES, [self._name])).fetchall()
+        there = {table if space == "public" else f"{space}.{table}" for space, table in rows}
+        wanted = [name for name in _KINDS if name in self._wanted]
+        if missing := [
+            name for name, is_sent in zip(_KINDS, sent, strict=True) if name in wanted and not is_sent
+        ]:
+            self._tell(f"leaves out each {', '.join(missing)} (its option publish), so none of them comes")
+        if not there and not every:
+            self._tell(f"has no table, so no row comes: ALTER PUBLICATION {self._name} ADD TABLE ...")
+        return {*tables} - there
+
+    def reason(self, table: str) -> str:
+        """Return the line about a table that is not in it any more, with the way out."""
+        return (
+            f"table {table} is not in the publication any more: it was dropped, renamed or taken out; changes of its "
+            "rows do not come, nor do rows that are written before it is back: "
+            f"ALTER PUBLICATION {self._name} ADD TABLE {table}"
+        )
+
+    def _tell(self, words: str) -> None:
+        if words not in self._told:
+            self._told.add(words)
+            _LOG.warning("%s: %s", self._place, words)
 
 
 async def slot_start(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from struct import Struct
 
-from oop_engine.connectors.servers.postgres_values import NoTextError, PostgresTypes, Reader, quoted
+from oop_engine.connectors.sources.pgoutput_values import NoTextError, PostgresTypes, Reader, quoted
 
 __all__ = ["Decoder", "OtherTransactionError"]
 

@@ -18,11 +18,10 @@ from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.servers.postgres_errors import failure_of_postgres, postgres_address
 from oop_engine.connectors.servers.postgres_log import LogPlace, lsn_of, text_of_lsn
 from oop_engine.connectors.servers.postgres_login import connected
-from oop_engine.connectors.servers.postgres_publication import Publication
-from oop_engine.connectors.servers.postgres_slot import slot_start
-from oop_engine.connectors.servers.postgres_values import TYPES, PostgresTypes
+from oop_engine.connectors.servers.postgres_slot import Publication, slot_start
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.connectors.sources.pgoutput import Decoder, OtherTransactionError
+from oop_engine.connectors.sources.pgoutput_values import TYPES, PostgresTypes
 from oop_engine.core.errors import TraceError, UsageError
 from oop_engine.system.knobs import knob
 from oop_engine.system.stopwatch import wall
