@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["BLOCK", "FILE", "LINK", "MISFIT", "ROW", "cell_of", "cells", "escaped", "repeats"]
+__all__ = ["BLOCK", "FILE", "LINK", "MISFIT", "ROW", "cell_of", "cells", "escaped", "not_text_of", "repeats"]
 
 FILE, BLOCK, ROW, MISFIT = "_file", "_block", "_row", "_misfit"
 """Columns that go along: the number of the file, where in it the row stood, and a row without cells, as it stood."""
@@ -46,6 +46,11 @@ _ENDS_EARLY = r"\}[ \t\r]*\]"
 def cell_of(layout: FileLayout, name: str) -> str:
     """Return the column that has the cells of a column of the files."""
     return f"_cell_{layout.columns.index(name)}"
+
+
+def not_text_of(layout: FileLayout, name: str) -> str:
+    """Return the column that tells where a column of text has another value of JSON."""
+    return f"_not_text_{layout.columns.index(name)}"
 
 
 def escaped(path: Path) -> str:
@@ -69,7 +74,7 @@ def cells(spark: SparkSession, declaration: Declaration, layout: FileLayout, lin
         case "parquet":
             found = _typed(spark, layout, paths)
         case "json":
-            found = _objects(spark, layout, paths)
+            found = _objects(spark, declaration, layout, paths)
         case _:
             found = _lines(spark, declaration, layout, paths)
     return found.withColumns({cell_of(layout, name): _of_folder(layout, name) for name in layout.of_folders})
@@ -176,16 +181,21 @@ def _in_class(sign: str) -> str:
     return f"\\x{ord(sign):02x}"
 
 
-def _objects(spark: SparkSession, layout: FileLayout, paths: list[str]) -> DataFrame:
+def _objects(
+    spark: SparkSession, declaration: Declaration, layout: FileLayout, paths: list[str]
+) -> DataFrame:
     """Return the objects in lines of JSON; a line must be one object.
 
     Spark reads the first value of a text and ignores the rest.  As the only element of an array the value must
     be followed by a closing bracket, so a line gets by only if it has such a bracket itself; and then it
     is an array too if a brace follows.  Of a key that is there twice Spark takes the last value: a line with a
     column twice is refused.
+
+    Spark makes a text of anything where one is asked for: ``1.50`` becomes ``1.5``, and half of a surrogate pair a
+    question mark.  So columns of text are read as variants, too, which know their types.
     """
     from pyspark.sql import functions as F
-    from pyspark.sql.types import ArrayType
+    from pyspark.sql.types import ArrayType, StructField, StructType, VariantType
 
     def in_array(end: str) -> SparkColumn:
         return F.concat(F.lit("["), F.col("value"), F.lit(end))
@@ -203,6 +213,18 @@ def _objects(spark: SparkSession, layout: FileLayout, paths: list[str]) -> DataF
     found = [
         F.when(F.col(MISFIT).isNull(), first[name]).alias(cell_of(layout, name)) for name in layout.names
     ]
+    texts = [
+        name
+        for name in layout.names
+        if name in declaration.columns and declaration.columns[name].type == "string"
+    ]
+    if texts:
+        variants = StructType([StructField(name, VariantType()) for name in texts])
+        read = read.withColumn("_variants", F.from_json(in_array("]"), ArrayType(variants)))
+    for name in texts:
+        variant = F.get("_variants", F.lit(0))[name]
+        is_text = F.coalesce(F.schema_of_variant(variant) == "STRING", F.lit(False))
+        found.append((first[name].isNotNull() & ~is_text).alias(not_text_of(layout, name)))
     marked = read.withColumn(MISFIT, F.when(F.coalesce(one, F.lit(False)), None).otherwise(F.col("value")))
     return marked.select(*found, MISFIT, FILE, BLOCK, ROW)
 

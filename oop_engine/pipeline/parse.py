@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from oop_engine.core.errors import UsageError
-from oop_engine.pipeline.cells import BLOCK, FILE, MISFIT, ROW, cell_of, cells, repeats
+from oop_engine.pipeline.cells import BLOCK, FILE, MISFIT, ROW, cell_of, cells, not_text_of, repeats
 from oop_engine.pipeline.declaration import SPARK_TYPES, Column, Declaration, unreadable
 from oop_engine.pipeline.inputs import FileLayout
 from oop_engine.traces.csv_format import CsvFormat
@@ -47,6 +47,8 @@ _NO_FRACTION = r"^\+|\.0*$"
 _CLOCK = r"[0-9]{2}(:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?)?"
 _INSTANT = rf"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([ T]{_CLOCK}(Z|[+-][0-9]{{2}}(:?[0-9]{{2}})?)?)?$"
 _MANTISSA = {"float32": 24 - 1, "float64": 53 - 1}  # the place of the first bit of a float above its last
+_BITS = {"int8": 7, "int16": 15, "int32": 31, "int64": 63}
+_BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
 _LONGEST_NAME = 200  # of 255 bytes, with room for a prefix
 _NS_A_US = 1000
 _ROUND = {"s": 1_000_000, "ms": 1_000}  # microseconds in a unit
@@ -73,6 +75,8 @@ def _typed(rows: DataFrame, declaration: Declaration, layout: FileLayout) -> Dat
         kind = layout.type_of(name)
         at = cell_of(layout, name)
         value, bad = _read(F.col(at), rows.schema[at].dataType, kind, column, declaration.csv)
+        if column.type == "string" and not_text_of(layout, name) in rows.columns:
+            bad |= F.col(not_text_of(layout, name))
         typed += [value.alias(name), bad.alias(f"{_BAD}{name}")]
     values = F.struct(*(F.col(cell_of(layout, name)).alias(name) for name in layout.columns))
     raw = F.coalesce(F.col(MISFIT), F.to_json(values, {"ignoreNullFields": "false"}))
@@ -95,6 +99,8 @@ def _read(
         micros = F.timestamp_micros(F.call_function("div", cell, F.lit(_NS_A_US)))
         value, bad = _recast(micros, "timestamp", found, column)
         return value, bad | (cell % _NS_A_US != 0)
+    if any(test(found) for test in _BYTES):  # they are texts, as in a trace
+        cell, found = cell.cast("string"), pa.string()
     if not (pa.types.is_string(found) or pa.types.is_large_string(found)):
         return _recast(cell, kind, found, column)
     if column.type == "string":
@@ -237,7 +243,14 @@ def _recast(
         value = _in_zone(value, column.zone)
         return value, cell.isNotNull() & value.isNull()
     value = cell.try_cast(SPARK_TYPES[column.type])
+    if pa.types.is_floating(found) and column.type in _MANTISSA:  # the nearest, as in a trace
+        endless = F.abs(value.cast("double")) == float("inf")
+        return value, cell.isNotNull() & endless & (F.abs(cell) != float("inf"))
     back = F.coalesce(value.try_cast(kind) == cell, F.lit(False))
+    if (
+        pa.types.is_floating(found) and column.type in _BITS
+    ):  # Spark takes 2^63 for the largest number there is
+        back &= cell.cast("double") < float(2 ** _BITS[column.type])
     return value, cell.isNotNull() & ~back
 
 
@@ -246,8 +259,9 @@ def _judged(rows: DataFrame, declaration: Declaration) -> DataFrame:
     from pyspark.sql import functions as F
 
     reasons = [F.when(F.col(MISFIT).isNotNull(), _misfit_of(declaration))]
+    no_text = "is no text" if declaration.format == "json" else "is no UTF-8"
     for name, column in declaration.columns.items():
-        reason = unreadable(name, column) if column.type != "string" else f"{name}: is no UTF-8"
+        reason = unreadable(name, column) if column.type != "string" else f"{name}: {no_text}"
         reasons.append(F.when(F.col(f"{_BAD}{name}"), F.lit(reason)))
     for reason in declaration.refuse:
         reasons.append(F.when(_expression(rows, declaration, "refuse", reason), F.lit(reason)))

@@ -39,6 +39,7 @@ from oop_engine.core.fitted import fitted
 from oop_engine.runners.door import RowLane
 from oop_engine.runners.inline import Inline
 from oop_engine.testing import GraphDriver
+from tests.parts.core.registry_doors import doors_of_messages
 
 REFUSED = "refused"
 PARIS = ZoneInfo("Europe/Paris")
@@ -82,7 +83,8 @@ VALUES: list[tuple[Any, pa.DataType]] = [
     (np.timedelta64(1, "m"), pa.duration("s")), (np.timedelta64(1500, "ns"), pa.duration("ns")),
     (pd.Timedelta(1500, "ns"), pa.duration("ns")), (pd.Timedelta("1 min"), pa.duration("ns")),
 ]  # fmt: skip
-ALWAYS = {"list", "Arrow", "table in a service", "rows of a service", "key", "JSON message", "CSV message"}
+ALWAYS = {"list", "Arrow", "table in a service", "rows of a service", "key", "JSON message", "CSV message",
+          "Avro message", "Protobuf message", "fields of Redis"}  # fmt: skip
 TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 UNIX = datetime(1970, 1, 1)
 
@@ -403,6 +405,8 @@ def doors(value: Any, of: pa.DataType, folder: Path) -> dict[str, Callable[[pa.D
     if type(value) is str and value:
         found["CSV message"] = lambda kind: by_message("csv", kind, f'1,"{value}"\n'.encode())
         found["CSV"] = lambda kind: by_file(written(folder / "a.csv", f'ts,x\n1,"{value}"\n'), kind)
+    for name, door in doors_of_messages(value, of).items():
+        found[name] = lambda kind, door=door: door(schema_of(kind))  # type: ignore[misc]
     if of != pa.null():
         parquet, arrow = folder / "a.parquet", in_file(folder / "a.arrow", table)
         pq.write_table(table, parquet)

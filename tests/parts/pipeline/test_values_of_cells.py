@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from oop_engine import Schema, open_trace
 from oop_engine.core.values.arrays import converted
-from oop_engine.pipeline.declaration import Column
-from oop_engine.pipeline.inputs import ARROW_TYPES
-from oop_engine.pipeline.parse import _read
+from oop_engine.core.values.kinds import converts
+from oop_engine.pipeline.declaration import Column, load_declaration
+from oop_engine.pipeline.inputs import ARROW_TYPES, find_inputs, layouts
+from oop_engine.pipeline.parse import REASON, _read, parsed
 from oop_engine.traces.csv_format import CsvFormat
 
 if TYPE_CHECKING:
@@ -58,6 +63,100 @@ def test_a_cell_is_the_value_of_a_trace(spark: SparkSession) -> None:
             if not same:
                 wrong[row["cell"], name] = (found, row[name]["bad"], wanted, refused)
     assert not wrong
+
+
+COLUMNS: dict[str, pa.Array] = {
+    "bool": pa.array([True, False]), "int8": pa.array([127, -128, 0], pa.int8()), "uint8": pa.array([255], pa.uint8()),
+    "int32": pa.array([2**24 + 1, 2**31 - 1, -(2**31)], pa.int32()), "uint32": pa.array([2**32 - 1], pa.uint32()),
+    "int64": pa.array([0, 300, 2**53 + 1, 2**62, -(2**63), 1_719_837_000]), "uint64": pa.array([5], pa.uint64()),
+    "float32": pa.array([0.5, 3, 2.0**31, 2.0**63, math.inf, math.nan], pa.float32()),
+    "float64": pa.array([0, 1.5, 1.005, 1e39, 128, 2.0**15, 2.0**31, 2.0**63, -(2.0**63), 1e300, math.inf, math.nan]),
+    "string": pa.array(["x", "", "5", "0.5", "true", "NA", "2024-07-01", "1e400"]),
+    "binary": pa.array([b"x", b"5", b"2024-07-01", b"\xff"]), "fixed": pa.array([b"12", b"xy"], pa.binary(2)),
+    "dictionary": pa.array(["5", "x"]).dictionary_encode(),
+    "decimal": pa.array(["0.10", "3.00", "16777217.00"]).cast(pa.decimal128(10, 2)),
+    "wide": pa.array(["9007199254740993", "5"]).cast(pa.decimal128(38, 0)),
+    "date32": pa.array([0, 19_905], pa.date32()), "timestamp": pa.array([0, 86_400_000_000, 5], pa.timestamp("us")),
+    "zoned": pa.array([0, 5_000], pa.timestamp("ms", "UTC")),
+}  # fmt: skip
+
+
+def test_a_value_of_parquet_is_that_of_a_trace(spark: SparkSession, tmp_path: Path) -> None:
+    from pyspark.sql import functions as F
+
+    many = max(map(len, COLUMNS.values()))
+    padded = {name: pa.concat_arrays([c, pa.nulls(many - len(c), c.type)]) for name, c in COLUMNS.items()}
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"row": range(many), **padded}), path)
+    fields = pq.read_schema(path)
+    frame = spark.read.parquet(str(path)).orderBy("row")
+    cells, pairs = [], []
+    for column in COLUMNS:
+        for name, kind in ARROW_TYPES.items():
+            found = fields.field(column).type
+            if not (may := pa.types.is_timestamp(found) and pa.types.is_timestamp(kind)) and not converts(
+                found, kind
+            ):
+                continue  # is an error at the start
+            kind = found if may else kind
+            value, bad = _read(F.col(column), frame.schema[column].dataType, found, Column(name), CsvFormat())
+            plain = (
+                F.unix_micros(value)
+                if name == "timestamp"
+                else F.unix_date(value)
+                if name == "date32"
+                else value
+            )
+            cells.append(F.struct(plain.cast("string"), bad).alias(f"_{len(cells)}"))
+            pairs.append((column, name, pa.timestamp("us", kind.tz) if may else kind))
+    rows = frame.select(*cells).collect()
+    wrong = {}
+    for at, (column, name, kind) in enumerate(pairs):
+        values, lost = converted(COLUMNS[column], kind)
+        plain = (
+            values.cast(pa.int64() if name == "timestamp" else pa.int32())
+            if name in ("timestamp", "date32")
+            else values
+        )
+        for row, (wanted, given) in enumerate(
+            zip(plain.to_pylist(), COLUMNS[column].to_pylist(), strict=True)
+        ):
+            found, refused = rows[row][at]
+            if refused != (lost is not None and lost[row].as_py()) or not (refused or _same(found, wanted)):
+                wrong[column, name, given] = (found, refused, wanted)
+    assert len(pairs) > 100
+    assert not wrong
+
+
+def test_a_value_of_json_that_is_no_text_is_refused_in_a_column_of_text(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lines = [
+        '"x"', '"5"', '""', '"\\u00e9"', '"2024-07-01"', "null", "5", "1.50", "1e400", "true", '{"x": 1}', "[1]",
+        '{"x": 1, "x": 2}', '"\\ud800"', "12345678901234567890123456789012345678901234567890", "-0.0",
+    ]  # fmt: skip
+    path = tmp_path / "a.jsonl"
+    path.write_text(
+        "".join(f'{{"ts": {at}, "x": {value}}}\n' for at, value in enumerate(lines)) + '{"ts": 16}\n'
+    )
+    schema = Schema({"ts": pa.int64(), "x": pa.string()}, "ts", "s")
+    wanted = {row["ts"]: row["x"] for page in open_trace(path, schema).pages() for row in page.to_pylist()}
+    declaration = load_declaration(tmp_path / "a.toml") if (tmp_path / "a.toml").write_text(OF_JSON) else None
+    assert declaration is not None
+    [layout] = layouts(declaration, find_inputs([path], "json"))
+    rows = parsed(spark, declaration, layout, tmp_path / "links").collect()
+    assert {row["ts"]: row["x"] for row in rows if row[REASON] is None} == wanted
+    assert {row[REASON] for row in rows} == {None, "x: is no text"}
+
+
+OF_JSON = """format = "json"
+[columns]
+ts = "int64"
+x = "string"
+[stream]
+time = "ts"
+unit = "s"
+"""
 
 
 def _same(found: str | None, wanted: object) -> bool:
