@@ -49,7 +49,7 @@ def profile(
 
     The trace is read once, in the order of its rows, with bounded memory.  Its format is
     .parquet, .arrow, .csv, .jsonl or .msgpack; a file that "generate" wrote in a binary format
-    knows its own time column.
+    knows its own time column.  Without --time the only column of moments is it.
 
     \b
       oop-engine profile packets.parquet --time ts
@@ -61,6 +61,7 @@ def profile(
     from oop_engine.traces import open_trace
     from oop_engine.traces.profile import profile as measure
 
+    time = time or _only_moment(trace, form, csv, types)
     try:
         opened = open_trace(trace, time=time, unit=unit, arrival=arrival, format=form, csv=csv, types=types)
     except TraceError as error:
@@ -86,6 +87,26 @@ def profile(
         )
     else:
         _show(opened, found)
+
+
+def _only_moment(
+    trace: Path, form: str | None, csv: CsvFormat | None, types: dict[str, pa.DataType]
+) -> str | None:
+    """Return the only column of moments of a plain file; None: it has its own event time, none, or several."""
+    import pyarrow as pa
+
+    from oop_engine.core.errors import EngineError
+    from oop_engine.query.sources import scan
+
+    if form is not None or csv is not None:
+        return None
+    try:
+        columns = scan(trace, types=types)
+    except EngineError:
+        return None  # opening the trace names the mistake
+    times = columns.times()
+    is_moment = len(times) == 1 and pa.types.is_timestamp(columns.fields.field(times[0]).type)
+    return times[0] if is_moment and not columns.knows_unit() else None
 
 
 def _watched(trace: Trace, watch: ProgressLine) -> Iterator[Message]:
@@ -126,7 +147,11 @@ def _propose(trace: Trace, found: Profile) -> None:
     from oop_engine.lab.report.proposal import in_python, in_sql
 
     console = terminal()
-    lines = ["in Python", f"  {in_python(trace.path, trace.schema, found)}"]
+    lines = [
+        "in Python",
+        "  from oop_engine import scan; from oop_engine.operators import Count",
+        f"  {in_python(trace.path, trace.schema, found)}",
+    ]
     if (text := in_sql(trace.path, trace.schema, found)) is not None:
         in_quotes = re.sub(r'([\\"$`])', r"\\\1", text)  # as a shell reads it
         lines += ["in SQL", f'  oop-engine sql "{in_quotes}"']

@@ -34,8 +34,10 @@ def test_the_lines_of_moments_run_and_agree(tmp_path: Path) -> None:
     rows = [f"{at},{host},{i}" for i, (at, host) in enumerate(zip(TIMES, "abab", strict=True))]
     trace.write_text("\n".join(['at,"the ""$host""",bytes', *rows, ""]))
     lines = profiled(str(trace), "--time", "at").splitlines()
+    assert profiled(str(trace)).splitlines() == lines  # the only column of moments
     python, command = lines[-3].strip(), lines[-1].strip()
     assert '.event_time("at", "2 min").group_by("the \\"$host\\"").window("1 minute")' in python
+    exec(lines[-4].strip(), {})
     table = counted(python)
     assert table["n"].to_pylist() == [1, 1, 1, 1]
     program, *args = as_a_shell_reads(command)
