@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 
 from oop_engine.core.groups.bound_table import BoundTable
 from oop_engine.core.groups.group_index import IN_NUMPY, KeyTables
-from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation, Watermark
+from oop_engine.core.groups.input_bounds import InputBounds
+from oop_engine.core.punctuation import NEVER, GroupWise, Joint, Linear, Punctuation, Watermark
 from oop_engine.core.saved import Saved
 
 __all__ = ["Progress"]
 
 Bounds = NDArray[np.int64]
-_NOTHING = np.empty(0, np.int64)
 
 
 class Progress:
@@ -54,7 +54,7 @@ class Progress:
         self.linear = NEVER
         self.groups = 0
         self._remember_ended, self._key_tables = remember_ended, tables
-        self._tables: dict[tuple[str, ...], BoundTable] = {}
+        self._tables: dict[tuple[str, ...], BoundTable | InputBounds] = {}
         self._expected: Progress | None = None  # of watermarks and hard bounds together
 
     def linear_of(self, port: int) -> int:
@@ -102,13 +102,13 @@ class Progress:
         below = punctuation.below
         if below <= self._linear[port]:
             return []
-        self._linear[port] = below
+        was, self._linear[port] = int(self._linear[port]), below
         linear, out = below if self._linear.size == 1 else min(self._linear.tolist()), list[Punctuation]()
         if linear > self.linear:
             out.append(punctuation if linear == below else Linear(linear))
             self.linear = linear
         if self._tables:
-            out += self._over_groups(port)
+            out += self._over_groups(port, was)
         if self.groups:
             self._count_groups()
         return out
@@ -162,10 +162,10 @@ class Progress:
         """Return all bounds of now, in as few punctuations as possible."""
         out: list[Punctuation] = [] if self.linear == NEVER else [Linear(self.linear)]
         for table in self._tables.values():
-            bounds = table.minimum(self._linear, np.arange(len(table)))
+            slots, bounds = table.all_bounds(self._linear)
             more = bounds > self.linear
             if more.any():
-                out.append(table.punctuation(np.flatnonzero(more), bounds[more]))
+                out.append(table.punctuation(slots[more], bounds[more]))
         if self._expected is not None:
             out += self._beyond(self._expected.punctuation())
         return out
@@ -189,7 +189,7 @@ class Progress:
         """Take the state that ``save`` returned."""
         inputs = self._linear.size
         self._linear, self.linear = saved.integers("linear", (inputs,)), saved.integer("linear_out")
-        tables = [BoundTable.loaded(of.part(1), inputs, self._key_tables) for of in saved.parts("tables")]
+        tables = [self._loaded(of.part(1)) for of in saved.parts("tables")]
         self._tables = {table.attributes: table for table in tables}
         self.groups = sum(map(len, tables))
         if "expected" in saved:
@@ -197,14 +197,11 @@ class Progress:
             self._expected.load(saved.part("expected"))
             self.groups += self._expected.groups
 
-    def _over_groups(self, port: int) -> list[Punctuation]:
+    def _over_groups(self, port: int, was: int) -> list[Punctuation]:
         """Return the punctuation of groups that a larger bound of an input brings; forget those that are passed."""
         out = list[Punctuation]()
         for table in self._tables.values():
-            slots = table.passed_by(port, self._linear)
-            if slots.size:
-                out += table.propagate(self._linear, self.linear, slots)
-                table.settle(self._linear, slots, remember_ended=self._remember_ended)
+            out += table.passed(port, was, self._linear, self.linear, remember_ended=self._remember_ended)
         self._tables = {names: table for names, table in self._tables.items() if len(table)}
         return out
 
@@ -215,23 +212,29 @@ class Progress:
         punctuation = _sorted_by_name(punctuation)  # inputs may name the same attributes in any order
         names = punctuation.attributes
         if names not in self._tables:
-            self._tables[names] = BoundTable(punctuation.groups.schema, self._linear.size, self._key_tables)
-        table = self._tables[names]
-        touched = table.raise_to(port, punctuation)
-        out = table.propagate(self._linear, self.linear, touched)
-        if self._remember_ended or not (punctuation.below == FOREVER).any():
-            table.watch(self._linear, touched)
-        else:
-            self._end(names, table.ended(self._linear, touched))
-            table.settle(self._linear, touched, remember_ended=False)
+            self._tables[names] = self._table_of(punctuation.groups.schema)
+        out, ended = self._tables[names].advance(
+            port, punctuation, self._linear, self.linear, remember_ended=self._remember_ended
+        )
+        if ended is not None:
+            self._end(names, ended)
         return out
+
+    def _table_of(self, schema: pa.Schema) -> BoundTable | InputBounds:
+        if (inputs := self._linear.size) > 1:
+            return BoundTable(schema, inputs, self._key_tables)
+        return InputBounds(schema, self._key_tables)
+
+    def _loaded(self, saved: Saved) -> BoundTable | InputBounds:
+        if (inputs := self._linear.size) > 1:
+            return BoundTable.loaded(saved, inputs, self._key_tables)
+        return InputBounds.loaded(saved, self._key_tables)
 
     def _end(self, names: tuple[str, ...], groups: pa.RecordBatch) -> None:
         """Forget the bounds of the parts of groups that are over."""
         for finer, table in self._tables.items():
             if groups.num_rows and set(names) < set(finer):
-                table.end(groups)
-                table.settle(self._linear, _NOTHING, remember_ended=False)
+                table.end(groups, self._linear)
 
 
 def _sorted_by_name(punctuation: GroupWise) -> GroupWise:

@@ -1,5 +1,7 @@
 """Bound tables: the bounds of groups on several inputs, in columns; ``Progress`` has one a set of attributes.
 
+(``input_bounds.py``: on one input.)
+
 The minimum over the inputs for a group grows when a bound of the group does, or when a whole input passes the bound
 that the minimum is *stuck* at: that of one input, the lowest.  A group is over when each whole input is past its bound,
 so while one input is not, no other matters.  A table of many groups has a timer for each group on the input where it is
@@ -15,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oop_engine.core.groups.endings import Endings
 from oop_engine.core.groups.group_index import IN_NUMPY, GroupIndex, KeyTables, occurring
 from oop_engine.core.groups.timers import Timers
 from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Punctuation
@@ -28,7 +31,6 @@ Bounds = NDArray[np.int64]
 _MANY = knob(__name__, "_MANY", 1024)  # groups
 _NOWHERE = -1
 _MOST_TIMERS = knob(__name__, "_MOST_TIMERS", 3)  # for each group, before they are set anew
-_MANY_ENDINGS = knob(__name__, "_MANY_ENDINGS", 16)  # groups there may be for each that waits to be ended
 
 
 class BoundTable:
@@ -37,13 +39,11 @@ class BoundTable:
     def __init__(self, schema: pa.Schema, inputs: int, tables: KeyTables = IN_NUMPY) -> None:
         self._schema, self._tables = schema, tables
         self._index = GroupIndex(schema.types, tables)
-        self._grouped = np.full((0, inputs), NEVER)  # (capacity, inputs)
-        self._out = np.full(0, NEVER)  # (capacity,)  bounds passed on
-        self._over = np.zeros(0, np.bool_)  # (capacity,)  groups to forget
+        self._grouped = np.full((0, inputs), NEVER)  # (capacity, inputs); all NEVER: over
         self._gone = 0  # how many are over
         self._on = self._without_timers(0)  # inputs with a timer: where stuck, where ahead
         self._timers: list[Timers] | None = None  # of each input, where there are many groups
-        self._endings: list[pa.RecordBatch] = []  # groups of fewer attributes that are over
+        self._endings = Endings(schema, tables)
 
     def __len__(self) -> int:
         return len(self._index)
@@ -56,26 +56,53 @@ class BoundTable:
     @property
     def nbytes(self) -> int:
         """Bytes of keys and bounds, with the room there is for more."""
-        columns = (self._grouped, self._out, self._over, self._on)
         timers = sum(timers.nbytes for timers in self._timers or ())
-        return self._index.nbytes + sum(column.nbytes for column in columns) + timers
+        return self._index.nbytes + self._grouped.nbytes + self._on.nbytes + timers
 
-    def raise_to(self, port: int, punctuation: GroupWise) -> NDArray[np.int64]:
-        """Take new bounds; return the slots of their groups."""
+    def advance(
+        self, port: int, punctuation: GroupWise, linear: Bounds, linear_out: int, *, remember_ended: bool
+    ) -> tuple[list[Punctuation], pa.RecordBatch | None]:
+        """Take bounds of an input; return those of all inputs that have grown, and the groups that are over on all."""
+        known = len(self)
         slots = self._index.encode(punctuation.groups.columns)
-        self._grow(len(self._index))
-        touched = occurring(slots, len(self._index))
-        bounds = self._grouped[:, port]
-        if touched.size == slots.size:
-            bounds[slots] = np.maximum(bounds[slots], punctuation.below)
-        else:  # an operator of one's own may name a group twice
-            np.maximum.at(bounds, slots, punctuation.below)
-        if self._gone:
-            self._gone -= int(np.count_nonzero(self._over[touched]))
-            self._over[touched] = False
-        return touched
+        self._grow(len(self))
+        touched = occurring(slots, len(self))
+        before = self._minimum(linear, touched)
+        self._gone -= int(np.count_nonzero(self._is_over(touched[touched < known])))
+        np.maximum.at(
+            self._grouped[:, port], slots, punctuation.below
+        )  # of one's own: a group may come twice
+        out = self._grown(touched, before, linear, linear_out)
+        if remember_ended or not (punctuation.below == FOREVER).any():
+            self._watch(linear, touched)
+            return out, None
+        ended = self._ended(linear, touched)
+        self._settle(linear, touched, remember_ended=False)
+        return out, ended
 
-    def passed_by(self, port: int, linear: Bounds) -> NDArray[np.int64]:
+    def passed(
+        self, port: int, was: int, linear: Bounds, linear_out: int, *, remember_ended: bool
+    ) -> list[Punctuation]:
+        """Return the bounds of groups that a larger bound of an input brings; forget those that are passed."""
+        slots = self._passed_by(port, linear)
+        if not slots.size:
+            return []
+        earlier = linear.copy()
+        earlier[port] = was
+        out = self._grown(slots, self._minimum(earlier, slots), linear, linear_out)
+        self._settle(linear, slots, remember_ended=remember_ended)
+        return out
+
+    def all_bounds(self, linear: Bounds) -> tuple[NDArray[np.int64], Bounds]:
+        """Return all groups, and their bounds on all inputs."""
+        slots = np.arange(len(self))
+        return slots, self._minimum(linear, slots)
+
+    def _is_over(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
+        over: NDArray[np.bool_] = (self._grouped[slots] == NEVER).all(axis=1)
+        return over
+
+    def _passed_by(self, port: int, linear: Bounds) -> NDArray[np.int64]:
         """Return the groups that a larger bound of a whole input may change; all of few."""
         if self._timers is None:
             return np.arange(len(self))
@@ -84,9 +111,9 @@ class BoundTable:
         here = on == port
         on[here] = _NOWHERE
         self._on[slots] = on
-        return occurring(slots[here.any(axis=1) & ~self._over[slots]], len(self))
+        return occurring(slots[here.any(axis=1)], len(self))
 
-    def minimum(self, linear: Bounds, slots: NDArray[np.int64]) -> Bounds:
+    def _minimum(self, linear: Bounds, slots: NDArray[np.int64]) -> Bounds:
         """Return the minimum of the bounds of all inputs for some groups."""
         least: Bounds = np.maximum(linear, self._grouped[slots]).min(axis=1)
         return least
@@ -95,15 +122,13 @@ class BoundTable:
         """Return the bounds of one input."""
         return self.punctuation(np.arange(len(self)), self._grouped[: len(self), port].copy())
 
-    def propagate(self, linear: Bounds, linear_out: int, slots: NDArray[np.int64]) -> list[Punctuation]:
-        """Return the bounds that have grown among ``slots``, and note them as passed on."""
-        bounds = self.minimum(linear, slots)
-        grown = bounds > np.maximum(self._out[slots], linear_out)
-        if not grown.any():
-            return []
-        slots, bounds = slots[grown], bounds[grown]
-        self._out[slots] = bounds
-        return [self.punctuation(slots, bounds)]
+    def _grown(
+        self, slots: NDArray[np.int64], before: Bounds, linear: Bounds, linear_out: int
+    ) -> list[Punctuation]:
+        """Return the bounds of some groups that have grown beyond those ``before``, and that of the whole stream."""
+        bounds = self._minimum(linear, slots)
+        grown = bounds > np.maximum(before, linear_out)
+        return [self.punctuation(slots[grown], bounds[grown])] if grown.any() else []
 
     def punctuation(self, slots: NDArray[np.int64], below: Bounds) -> GroupWise:
         """Return bounds of some groups as a punctuation."""
@@ -114,40 +139,30 @@ class BoundTable:
         """Return the bound of each row's group, on one input or on all; ``NEVER`` where it is not known."""
         slots = self._index.find([columns.column(n) for n in self._schema.names])
         of_one = None if port is None else np.maximum(linear[port], self._grouped[slots, port])
-        return np.where(slots >= 0, self.minimum(linear, slots) if of_one is None else of_one, NEVER)
+        return np.where(slots >= 0, self._minimum(linear, slots) if of_one is None else of_one, NEVER)
 
-    def ended(self, linear: Bounds, slots: NDArray[np.int64]) -> pa.RecordBatch:
+    def _ended(self, linear: Bounds, slots: NDArray[np.int64]) -> pa.RecordBatch:
         """Return those of some groups that no input has anything of any more."""
-        over = slots[self.minimum(linear, slots) == FOREVER]
+        over = slots[self._minimum(linear, slots) == FOREVER]
         return pa.RecordBatch.from_arrays(self._index.keys(over), schema=self._schema)
 
-    def end(self, groups: pa.RecordBatch) -> None:
-        """Learn that groups of fewer attributes are over, and so all that are part of them.
+    def end(self, groups: pa.RecordBatch, linear: Bounds) -> None:
+        """Learn that groups of fewer attributes are over, and so all that are part of them."""
+        self._endings.add(groups)
+        if self._endings.due(len(self)):
+            self._forget(self._endings.parts(self._index))
+        self._settle(linear, np.empty(0, np.int64), remember_ended=False)
 
-        Finding the parts takes a walk over all groups, so of many it waits for more endings; until then the parts stay,
-        which does no harm: no tuple of theirs comes.
-        """
-        self._endings.append(groups)
-        if len(self) <= _MANY or sum(each.num_rows for each in self._endings) >= len(self) // _MANY_ENDINGS:
-            self._end_parts()
-
-    def _end_parts(self) -> None:
-        keys = self._index.keys(np.arange(len(self)))
-        columns = dict(zip(self._schema.names, keys, strict=True))
-        for schema in {each.schema for each in self._endings}:
-            index = GroupIndex(schema.types, self._tables)
-            for groups in self._endings:
-                if groups.schema == schema:
-                    index.encode(groups.columns)
-            self._forget(np.flatnonzero(index.find([columns[name] for name in schema.names]) >= 0))
-        self._endings = []
+    def _left(self) -> NDArray[np.int64]:
+        """Return the groups that are not over."""
+        return np.flatnonzero(~self._is_over(np.arange(len(self))))
 
     def _forget(self, slots: NDArray[np.int64]) -> None:
         """Let some groups be over."""
-        self._gone += int(np.count_nonzero(~self._over[slots]))
-        self._over[slots] = True
+        self._gone += int(np.count_nonzero(~self._is_over(slots)))
+        self._grouped[slots] = NEVER
 
-    def settle(self, linear: Bounds, slots: NDArray[np.int64], *, remember_ended: bool) -> None:
+    def _settle(self, linear: Bounds, slots: NDArray[np.int64], *, remember_ended: bool) -> None:
         """Forget those of some groups whose bound on no input is beyond that of the whole; watch the others.
 
         Forgetting costs a new index, so of many groups half must go to make it worth while.
@@ -159,15 +174,14 @@ class BoundTable:
         if not kept.all():
             self._forget(slots[~kept])
         if self._gone > (len(self) // 2 if len(self) > _MANY else 0):
-            left = np.flatnonzero(~self._over[: len(self)])
+            left = self._left()
             self._index.keep(left)
-            self._grouped, self._out = self._grouped[left], self._out[left]
-            self._over, self._gone = np.zeros(left.size, np.bool_), 0
+            self._grouped, self._gone = self._grouped[left], 0
             self._on, self._timers = self._without_timers(left.size), None
             slots = left[:0]
-        self.watch(linear, slots)
+        self._watch(linear, slots)
 
-    def watch(self, linear: Bounds, slots: NDArray[np.int64]) -> None:
+    def _watch(self, linear: Bounds, slots: NDArray[np.int64]) -> None:
         """Set timers for those of some groups that have none on the input where they are stuck now, or are ahead."""
         if len(self) <= _MANY:
             return
@@ -176,12 +190,7 @@ class BoundTable:
             self._timers = [Timers() for _ in range(inputs)]
             self._on[:] = _NOWHERE
             slots = np.arange(len(self))
-        slots = slots[~self._over[slots]]
-        if inputs == 1:
-            slots = slots[self._on[slots, 0] == _NOWHERE]
-            self._set(0, slots, self._grouped[slots, 0])
-            self._on[slots, 0] = 0
-            return
+        slots = slots[~self._is_over(slots)]
         grouped = self._grouped[slots]
         ahead, bounds = grouped > linear, np.maximum(linear, grouped)
         stuck = bounds.argmin(axis=1).astype(np.int16)
@@ -209,11 +218,10 @@ class BoundTable:
 
     def save(self) -> dict[str, Any]:
         """Return the bounds for a snapshot."""
-        if self._endings:
-            self._end_parts()
-        size = len(self)
-        keys = pa.RecordBatch.from_arrays(self._index.keys(np.arange(size)), schema=self._schema)
-        return {"keys": keys, "grouped": self._grouped[:size], "out": self._out[:size]}
+        self._forget(self._endings.parts(self._index))
+        left = self._left()
+        keys = pa.RecordBatch.from_arrays(self._index.keys(left), schema=self._schema)
+        return {"keys": keys, "grouped": self._grouped[left]}
 
     @classmethod
     def loaded(cls, saved: Saved, inputs: int, tables: KeyTables = IN_NUMPY) -> BoundTable:
@@ -222,19 +230,16 @@ class BoundTable:
         table = cls(keys.schema, inputs, tables)
         size = len(np.unique(table._index.encode(keys.columns)))
         table._grouped = saved.integers("grouped", (size, inputs))
-        table._out = saved.integers("out", (size,))
-        table._over, table._on = np.zeros(size, np.bool_), table._without_timers(size)
+        table._on = table._without_timers(size)
         return table
 
     def _grow(self, size: int) -> None:
-        if size <= len(self._out):
+        room, inputs = self._grouped.shape
+        if size <= room:
             return
-        more = room_for(size, len(self._out)) - len(self._out)
-        inputs = self._grouped.shape[1]
+        more = room_for(size, room) - room
         self._grouped = np.vstack([self._grouped, np.full((more, inputs), NEVER)])
-        self._out = np.concatenate([self._out, np.full(more, NEVER)])
-        self._over = np.concatenate([self._over, np.zeros(more, np.bool_)])
         self._on = np.vstack([self._on, self._without_timers(more)])
 
     def _without_timers(self, groups: int) -> NDArray[np.int16]:
-        return np.full((groups, min(self._grouped.shape[1], 2)), _NOWHERE, np.int16)
+        return np.full((groups, 2), _NOWHERE, np.int16)

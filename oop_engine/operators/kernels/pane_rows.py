@@ -237,6 +237,8 @@ def changed(geometry, tuples, kept, first, lowest, behind, was, now):
     those that had some, with cells of ``kept``, and where they are in ``now``.  Returns how many there are in both.
     O(windows x groups).
     """
+    if behind <= lowest:  # as mostly: no row of zeros, which costs a walk over all groups
+        return 0, 0
     groups, wide, had, many = geometry.groups, kept.shape[1], 0, 0
     none = np.zeros(groups, kept.dtype)
     for wid in range(lowest, behind):

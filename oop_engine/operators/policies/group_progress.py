@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.groups.group_index import GroupIndex, occurring
+from oop_engine.core.groups.looks import Looks
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, shift
 from oop_engine.core.saved import Saved
@@ -35,8 +36,7 @@ class GroupProgress:
     ``bounds``: of the page at hand, the bound of each row's group after it, int64 (rows,).
 
     A page costs its rows, amortised, however many groups are asleep: a punctuation looks at the groups that have moved
-    since the last one, and the stream looks for groups that it has reached where three in four of those that there
-    were have been reached, or have moved on, since it looked last.
+    since the last one, and the stream looks now and then for groups that it has reached (``Looks``).
     """
 
     def __init__(self, policy: PerGroup, schema: Schema, granularity: int | None, place: str) -> None:
@@ -51,7 +51,7 @@ class GroupProgress:
         self._moved: list[
             Ints
         ] = []  # groups whose bound has grown since the last punctuation, and maybe others
-        self._look = NEVER  # where the stream looks for groups that it has reached
+        self._looks = Looks(_FEW)  # for groups that the stream has reached
 
     def __len__(self) -> int:
         return len(self._index)
@@ -110,10 +110,10 @@ class GroupProgress:
         That cannot be seen from outside: where they come again, they start behind ``linear``.
         """
         size = len(self._index)
-        if size > _FEW and linear < self._look:
+        if not self._looks.due(size, linear):
             return
         bounds = shift(self._largest[:size].max(axis=1), -self._slack)
-        self._look = int(np.partition(bounds, 3 * size // 4)[3 * size // 4]) if size else NEVER
+        self._looks.note(bounds)
         kept = bounds > linear
         if (leader := int(self._last[1])) >= 0:
             kept[leader] = linear < FOREVER
@@ -122,7 +122,7 @@ class GroupProgress:
             return
         moved = self._all_moved()
         self._moved = [np.searchsorted(slots, moved[kept[moved]])]
-        self._look = NEVER
+        self._looks.note(bounds[slots])
         self._index.keep(slots)
         self._largest, self._table = self._largest[slots], self._table[:, slots]
         self._last[1] = np.searchsorted(slots, leader) if leader >= 0 and slots.size else -1
@@ -148,7 +148,8 @@ class GroupProgress:
         size = len(self._index)
         self._largest = saved.integers("largest", (size, self._count + 1))
         self._table = saved.integers("table", (4, size))
-        self._moved, self._look = [np.flatnonzero(self._table[_NOW] > self._table[_SENT])], NEVER
+        self._moved = [np.flatnonzero(self._table[_NOW] > self._table[_SENT])]
+        self._looks = Looks(_FEW)
         self._last = saved.integers("last", (2,), least=-1, below=_EPOCHS)
         if self._last[1] >= size:
             msg = f"'last' must name one of {size} groups; got {self._last[1]}"

@@ -77,6 +77,7 @@ def process() -> _Process:
 
     helpers = _extension("_helperlib"), _extension("_dynfunc")
     memory = _extension("core.runtime._nrt_python")
+    memory.memsys_use_cpython_allocator()  # as Numba does, which may come later and free these arrays
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     llvm.add_symbol("_Py_NoneStruct", id(None))

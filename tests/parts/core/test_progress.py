@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, NEVER, GroupWise, Joint, Linear, Progress, Punctuation
-from oop_engine.core.groups import bound_table
+from oop_engine.core.groups import bound_table, endings, input_bounds
 from oop_engine.core.snapshot import pack, unpack
 from oop_engine.operators.keys.tables import IN_KERNELS
 from tests.naive.kernel import FIRST, GROUPS, TIMES, Group, Promise
@@ -20,7 +20,12 @@ INPUTS = 3
 @pytest.fixture(params=[0, 3, bound_table._MANY], ids=lambda many: f"many={many}")
 def many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Set from how many groups on a bound does not look at all of them."""
-    monkeypatch.setattr(bound_table, "_MANY", request.param)
+    _many_are(monkeypatch, request.param)
+
+
+def _many_are(monkeypatch: pytest.MonkeyPatch, groups: int) -> None:
+    for module in (bound_table, endings, input_bounds):
+        monkeypatch.setattr(module, "_MANY", groups)
 
 
 BOUNDS = st.sampled_from([NEVER, *TIMES, TIMES.stop, FOREVER])
@@ -259,15 +264,21 @@ def test_the_end_of_a_group_ends_what_is_part_of_it(inputs):
 
 @pytest.mark.parametrize("inputs", [1, 2, 4])
 def test_a_bound_looks_only_at_groups_that_it_changes(monkeypatch: pytest.MonkeyPatch, inputs: int) -> None:
-    monkeypatch.setattr(bound_table, "_MANY", 100)
+    _many_are(monkeypatch, 100)
     looked = list[int]()
-    whole = bound_table.BoundTable.propagate
+    passed_by, keep = bound_table.BoundTable._passed_by, input_bounds.InputBounds._keep
 
-    def counted(table: Any, linear: Any, linear_out: int, slots: Any) -> Any:
+    def of_several(table: Any, port: int, linear: Any) -> Any:
+        slots = passed_by(table, port, linear)
         looked.append(slots.size)
-        return whole(table, linear, linear_out, slots)
+        return slots
 
-    monkeypatch.setattr(bound_table.BoundTable, "propagate", counted)
+    def of_one(table: Any, kept: Any) -> None:
+        looked.append(kept.size)
+        keep(table, kept)
+
+    monkeypatch.setattr(bound_table.BoundTable, "_passed_by", of_several)
+    monkeypatch.setattr(input_bounds.InputBounds, "_keep", of_one)
     progress = Progress(inputs)
     for port in range(inputs):
         progress.advance(port, GroupWise.of({"k": list(range(1000))}, [1000 + of for of in range(1000)]))
@@ -275,7 +286,9 @@ def test_a_bound_looks_only_at_groups_that_it_changes(monkeypatch: pytest.Monkey
     for below in range(0, 1400, 10):
         for port in range(inputs):
             progress.advance(port, Linear(below))
-    assert sum(looked) <= 400 * (inputs + 1)  # each group once an input, in place of 1000 for each bound
+    assert sum(looked) <= max(
+        400 * (inputs + 1), 1000
+    )  # each group once an input, in place of 1000 for each bound
     assert progress.groups == 1000  # less than half are passed
     progress.advance(0, Linear(1700))
     for port in range(1, inputs):
@@ -283,10 +296,35 @@ def test_a_bound_looks_only_at_groups_that_it_changes(monkeypatch: pytest.Monkey
     assert progress.groups == 299
 
 
+@pytest.mark.parametrize("low", [5, 2000])
+def test_of_one_input_groups_that_are_passed_go_whenever_they_came(
+    monkeypatch: pytest.MonkeyPatch, low: int
+) -> None:
+    """Few groups far ahead, then many: few stay behind the stream, and all looks together cost O(groups)."""
+    _many_are(monkeypatch, 10)
+    looked, keep = list[int](), input_bounds.InputBounds._keep
+
+    def counted(table: Any, kept: Any) -> None:
+        looked.append(kept.size)
+        keep(table, kept)
+
+    monkeypatch.setattr(input_bounds.InputBounds, "_keep", counted)
+    progress = Progress(1)
+    progress.advance(0, GroupWise.of({"k": list(range(-50, 0))}, [10_000] * 50))
+    progress.advance(0, Linear(1))
+    for first in range(0, 5000, 50):
+        progress.advance(0, GroupWise.of({"k": [first + of for of in range(50)]}, [low + first] * 50))
+        progress.advance(0, Linear(first))
+        assert progress.groups <= 3 * (50 + min(low + 50, first + 50))
+    progress.advance(0, Linear(low + 5000))
+    assert progress.groups <= 100
+    assert sum(looked) <= 4 * 5050
+
+
 def test_groups_that_no_input_is_ahead_of_go_though_one_input_is_silent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bound_table, "_MANY", 10)
+    _many_are(monkeypatch, 10)
     progress = Progress(2)
     for first in range(0, 5000, 50):
         progress.advance(0, GroupWise.of({"k": [first + of for of in range(50)]}, [first + 50] * 50))
@@ -295,7 +333,7 @@ def test_groups_that_no_input_is_ahead_of_go_though_one_input_is_silent(
 
 
 def test_parts_of_groups_that_are_over_go_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bound_table, "_MANY", 10)
+    _many_are(monkeypatch, 10)
     progress = Progress(1)
     pairs = [(host, port) for host in range(100) for port in range(4)]
     both = {"host": [host for host, _ in pairs], "port": [port for _, port in pairs]}

@@ -45,6 +45,11 @@ def filled(wide, row):
 @njit(cache=True)
 def doubled(a):
     return a + a
+
+
+@njit(cache=True)
+def temporary(many):
+    return np.ones(many).sum()
 """
 RUN = """
 import sys
@@ -84,6 +89,13 @@ assert kernels.filled(np.zeros((2, 3), "i2"), 1) is None
 assert kernels.summed(np.arange(5), (np.arange(3, 5),) * 2, kernels.Place(0, 0.5), 2, True) == 13
 """
 
+MEASURED = """
+import kernels_of_a_test as kernels, sys, tracemalloc
+assert kernels.temporary(3) == 3 and "numba" not in sys.modules
+tracemalloc.start()
+assert kernels.temporary(100_000) == 100_000 and tracemalloc.get_traced_memory()[1] > 800_000
+"""
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -92,6 +104,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (found / "kernels_of_a_test.py").write_text(KERNEL, encoding="utf-8")
     assert run(found, RUN) == f"{RESULTS} False True"
     run(found, "import kernels_of_a_test as kernels, numpy as np; kernels.doubled(np.arange(3))")
+    run(found, "import kernels_of_a_test as kernels; kernels.temporary(3)")
     return found
 
 
@@ -108,6 +121,7 @@ def test_what_is_cached_needs_no_numba_until_it_is_called_often(folder: Path) ->
         "True"
     )
     run(folder, GOES_ON)
+    run(folder, MEASURED)
 
 
 def test_what_is_not_as_it_was_is_left_to_numba(folder: Path) -> None:
