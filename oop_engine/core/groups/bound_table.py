@@ -219,9 +219,9 @@ class BoundTable:
     def save(self) -> dict[str, Any]:
         """Return the bounds for a snapshot."""
         self._forget(self._endings.parts(self._index))
-        left = self._left()
-        keys = pa.RecordBatch.from_arrays(self._index.keys(left), schema=self._schema)
-        return {"keys": keys, "grouped": self._grouped[left]}
+        slots = np.arange(len(self))
+        keys = pa.RecordBatch.from_arrays(self._index.keys(slots), schema=self._schema)
+        return {"keys": keys, "grouped": self._grouped[slots]}
 
     @classmethod
     def loaded(cls, saved: Saved, inputs: int, tables: KeyTables = IN_NUMPY) -> BoundTable:
@@ -230,7 +230,7 @@ class BoundTable:
         table = cls(keys.schema, inputs, tables)
         size = len(np.unique(table._index.encode(keys.columns)))
         table._grouped = saved.integers("grouped", (size, inputs))
-        table._on = table._without_timers(size)
+        table._on, table._gone = table._without_timers(size), size - table._left().size
         return table
 
     def _grow(self, size: int) -> None:

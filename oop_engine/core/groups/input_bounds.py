@@ -123,9 +123,8 @@ class InputBounds:
     def save(self) -> dict[str, Any]:
         """Return the bounds for a snapshot."""
         self._forget(self._endings.parts(self._index))
-        there = np.flatnonzero(self._bounds[: len(self)] > NEVER)
-        keys = pa.RecordBatch.from_arrays(self._index.keys(there), schema=self._schema)
-        return {"keys": keys, "bounds": self._bounds[there]}
+        keys = pa.RecordBatch.from_arrays(self._index.keys(np.arange(len(self))), schema=self._schema)
+        return {"keys": keys, "bounds": self._bounds[: len(self)], "looks": self._looks.save()}
 
     @classmethod
     def loaded(cls, saved: Saved, tables: KeyTables = IN_NUMPY) -> InputBounds:
@@ -133,6 +132,8 @@ class InputBounds:
         keys = saved.batch("keys")
         table = cls(keys.schema, tables)
         table._bounds = saved.integers("bounds", (len(np.unique(table._index.encode(keys.columns))),))
+        table._over = int(np.count_nonzero(table._bounds == NEVER))
+        table._looks.load(saved.integers("looks", (2,)))
         return table
 
     def _grow(self, size: int) -> None:

@@ -35,3 +35,11 @@ class Looks:
         """Learn the bounds of all groups that stay, int64 (groups,).  O(groups)."""
         self._groups, half = bounds.size, bounds.size // 2
         self._at = int(np.partition(bounds, half)[half]) if bounds.size else NEVER
+
+    def save(self) -> NDArray[np.int64]:
+        """Return all for a snapshot."""
+        return np.array([self._at, self._groups])
+
+    def load(self, saved: NDArray[np.int64]) -> None:
+        """Take the state that ``save`` returned."""
+        self._at, self._groups = saved.tolist()

@@ -141,6 +141,7 @@ class GroupProgress:
             "largest": self._largest[:size],
             "table": self._table[:, :size],
             "last": self._last,
+            "looks": self._looks.save(),
         }
 
     def load(self, saved: Saved) -> None:
@@ -149,7 +150,7 @@ class GroupProgress:
         self._largest = saved.integers("largest", (size, self._count + 1))
         self._table = saved.integers("table", (4, size))
         self._moved = [np.flatnonzero(self._table[_NOW] > self._table[_SENT])]
-        self._looks = Looks(_FEW)
+        self._looks.load(saved.integers("looks", (2,)))
         self._last = saved.integers("last", (2,), least=-1, below=_EPOCHS)
         if self._last[1] >= size:
             msg = f"'last' must name one of {size} groups; got {self._last[1]}"
