@@ -122,6 +122,8 @@ def test_group_wise_bounds_close_and_travel_on_also_of_groups_never_seen():
     assert [r["k"] for r in said[0][1].to_pylist()] == ["a"]
     assert said[1] == (0, GroupWise(bounds.groups, np.array([20, 30])))
     assert driver.operator.state().groups == 1
+    said = driver.feed(0, GroupWise.of({"k": ["b"]}, [15]))
+    assert [r["k"] for r in said[0][1].to_pylist()] == ["b"]
 
 
 def test_group_wise_bounds_on_other_columns_are_dropped():
