@@ -10,7 +10,18 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import FOREVER, GroupWise, Linear, Page, Schema
-from oop_engine.operators import Count, Landmark, Median, Sliding, Sum, Tumbling, WindowAggregate
+from oop_engine.operators import (
+    Band,
+    Count,
+    Landmark,
+    Median,
+    Meld,
+    OAJoin,
+    Sliding,
+    Sum,
+    Tumbling,
+    WindowAggregate,
+)
 from oop_engine.operators.slicing.panes.sleeping_groups import SleepingGroups
 from oop_engine.operators.slicing.stores import window_store
 from oop_engine.operators.slicing.stores.slice_ring import SliceRing
@@ -131,3 +142,22 @@ def test_groups_that_are_named_close_as_if_all_were_looked_at(
             monkeypatch.setattr(window_store, "_APART", 0 if few else 1 << 40)
             found.append(emissions(STORES[store](), steps))
         assert found[0] == found[1]
+
+
+IDLE: dict[str, tuple[Any, int, int]] = {
+    "one input": (lambda: Meld(1), 1, 32),
+    "two inputs": (lambda: Meld(2), 2, 80),
+    "windows": (lambda: WindowAggregate(Tumbling(10), ASKED, by=("k",)), 1, 64),
+    "join": (lambda: OAJoin([("k", "k")], Band(10, 10)), 2, 80),
+}
+
+
+@pytest.mark.parametrize("idle", IDLE)
+def test_a_group_that_has_nothing_but_a_bound_takes_few_bytes(idle: str) -> None:
+    made, inputs, most = IDLE[idle]
+    operator = made().opened(*[SCHEMA] * inputs)
+    for port in range(inputs):
+        for first in range(0, 16_000, 4_000):
+            keys = pa.record_batch({"k": pa.array(np.arange(first, first + 4_000) * 7919)})
+            list(operator.on_punctuation(port, GroupWise(keys, np.full(4_000, 1_000_000 + first))))
+    assert 8 * 16_000 < operator.state().nbytes < most * 16_000
