@@ -142,7 +142,7 @@ def run(
     Sources: tail:PATH, folder:PATH, tcp:HOST:PORT, kafka:, redis: or nats:HOST:PORT/NAME, wss://..., sse:https://...,
       mqtt:HOST:PORT/TOPIC?client=ID, postgres:HOST:PORT/DB?publication=NAME; with ?format=csv, ?follow=no;
       ?format=avro&registry=http://HOST:PORT, or protobuf (docs/formats.md);
-      ?user=NAME&tls=yes (docs/live.md).
+      ?user=NAME&tls=yes (docs/servers.md).
     Sinks: parquet:DIR, jsonl:DIR, csv:DIR, arrow:DIR, delta:DIR, print:, kafka:, redis: or nats:HOST:PORT/NAME,
       postgres:HOST:PORT/DB?table=NAME; messages with ?format=msgpack; postgres: and delta: with ?key=COLUMNS
     """

@@ -33,7 +33,7 @@ class FileTail(LiveSource):
     """The lines of ``path`` as they are written (``tail -F``), in ``format`` (jsonl, csv, or one of your own).
 
     Reads across rotation, also across several while nothing reads: renamed files (``.1``, dates), compressed ones
-    (``.2.gz``, ``.zst``), ``copytruncate``, lines that are written to a file after its rotation.  ``docs/live.md`` has
+    (``.2.gz``, ``.zst``), ``copytruncate``, lines that are written to a file after its rotation.  ``docs/logs.md`` has
     a table of all cases.  A line of 4 MB or more is a dead letter.  The file need not be there yet.
 
     The position is the file's inode, the offset behind a whole line, sums over bytes before it, and when the file was
