@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from oop_engine.core.close_names import renamed
@@ -104,11 +105,21 @@ def graph_or_function(path: Path) -> Any:
     module = load_file(file, "Python")
     found = getattr(module, name, None)
     if not callable(found) and not isinstance(found, Graph):
-        others = [each for each, value in vars(module).items() if isinstance(value, Graph)]
-        hint = f"; it has the graphs {', '.join(others)}: {file}:{others[0]}" if others else ""
+        others = [
+            each
+            for each, value in vars(module).items()
+            if isinstance(value, Graph) or _may_make(value, module)
+        ]
+        hint = f"; it has {', '.join(others)}: {file}:{others[0]}" if others else ""
         msg = f"{path}: must have {name}, a Graph or a function that returns one; got {found!r}{hint}"
         raise UsageError(msg)
     return found
+
+
+def _may_make(found: Any, module: ModuleType) -> bool:
+    """Tell whether a function of a module may return a graph: its own, for all to see, and without parameters."""
+    own = isinstance(found, FunctionType) and found.__module__ == module.__name__
+    return own and not found.__name__.startswith("_") and takes_nothing(found)
 
 
 def takes_nothing(found: Any) -> bool:
