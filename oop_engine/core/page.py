@@ -183,6 +183,10 @@ class Page:
             self._made[name] = self.columns.column(name)
         return self._made[name]
 
+    def key(self, name: str) -> pa.Array:
+        """Return one column for a table of keys: texts may be codes, in a dictionary (``late/coded_page.py``)."""
+        return self.column(name)
+
     def numbers(self, name: str) -> NDArray[Any] | None:
         """Return a column of int32, int64, float64 or instants (their integers), read-only; None: others, or nulls."""
         column = self.columns.column(name)

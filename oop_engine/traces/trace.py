@@ -143,9 +143,9 @@ class Trace:
                     yield page
 
     def _count_nulls(self, page: Page) -> None:
-        for name, column in zip(page.schema.names, page.batch.columns, strict=True):
-            if column.null_count:
-                self.nulls[name] = self.nulls.get(name, 0) + column.null_count
+        for name in page.schema.names:
+            if missing := page.key(name).null_count:
+                self.nulls[name] = self.nulls.get(name, 0) + missing
 
     def _records(self, columns: pa.Schema, page_rows: int) -> Iterator[Record]:
         values = {name: value for name, value in self._constants.items() if name in columns.names}

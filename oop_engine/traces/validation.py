@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import TraceError
 from oop_engine.core.groups.in_python import values_of
+from oop_engine.core.late.coded_page import CodedPage
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER, Punctuation
 from oop_engine.core.schema import Schema
@@ -50,6 +51,7 @@ MOST_TIME = 2**62
 
 _AS_BYTES = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
 _MOST_REASONS = 50
+_TEXT, _CODES = pa.string(), pa.dictionary(pa.int32(), pa.string())
 """Reasons with a value are this many at most: a column of garbage must not fill the memory."""
 
 
@@ -187,6 +189,7 @@ class Validation:
         self._on_refused = on_refused
         times = [schema.progressing, *([] if arrival is None else [arrival])]
         self._fields = [columns.field(n) for n in dict.fromkeys([*times, *columns.names])]
+        self._coded = {name for name in schema.names if schema.type_of(name) == _TEXT} - {*times}
         self._required = {*times, *(f.name for f in columns if not f.nullable)}
         self._most = {name: _most(columns.field(name).type, schema.unit) for name in times}
         self._row = 1
@@ -212,8 +215,11 @@ class Validation:
         """
         with readable(self._path):
             columns, good = self._read(rows)
+        names = self._schema.names
+        coded = any(pa.types.is_dictionary(columns[name].type) for name in self._coded)
         batch = pa.RecordBatch.from_arrays(
-            [columns[name] for name in self._schema.names], schema=self._schema.fields
+            [columns[name] for name in names],
+            **({"names": names} if coded else {"schema": self._schema.fields}),
         )
         numbers = self._row + np.flatnonzero(good)
         self._row += rows.num_rows
@@ -222,7 +228,7 @@ class Validation:
             batch = batch.filter(pa.array(good))
         if not len(numbers):
             return None
-        page = Page(self._schema, batch)
+        page = CodedPage(self._schema, batch) if coded else Page(self._schema, batch)
         page.arrival = self._arrivals(page, columns, numbers)
         return page
 
@@ -231,10 +237,15 @@ class Validation:
         good = np.ones(rows.num_rows, np.bool_)
         if rows.schema.get_field_index(REFUSED) >= 0:
             rows = self._refuse_lines(rows, good)
-        found = {name: _sound(column) for name, column in zip(rows.schema.names, rows.columns, strict=True)}
+        found = {
+            name: _coded(column) if name in self._coded else _sound(column)
+            for name, column in zip(rows.schema.names, rows.columns, strict=True)
+        }
         rows = pa.RecordBatch.from_pydict(found)
         for field in self._fields:
-            column, bad = converted(found[field.name], field.type)
+            column, bad = found[field.name], None
+            if not pa.types.is_dictionary(column.type):
+                column, bad = converted(column, field.type)
             columns[field.name] = column
             if bad is not None:
                 self._refuse_values(rows, field, good, _mask(bad))
@@ -292,7 +303,7 @@ class Validation:
         self.refused[reason] = self.refused.get(reason, 0) + len(numbers)
         if self._on_refused is not None:
             self.refusing = self._row + numbers
-            self._on_refused(int(self.refusing[0]), rows.take(pa.array(numbers)), reason)
+            self._on_refused(int(self.refusing[0]), _plain(rows.take(pa.array(numbers))), reason)
 
     def _arrivals(
         self, page: Page, columns: dict[str, pa.Array], numbers: NDArray[np.int64]
@@ -322,6 +333,29 @@ def some(names: list[str], most: int = 20) -> str:
     """Return names for a message: a wide file must not fill the screen."""
     more = f", and {len(names) - most:,} more" if len(names) > most else ""
     return f"{', '.join(names[:most])}{more}"
+
+
+def _coded(column: pa.Array) -> pa.Array:
+    """Return a column as ``_sound`` does, but one of codes without nulls among their texts as it is.
+
+    Where a text of its dictionary is no UTF-8 it is texts, for only these tell which rows have it.
+    """
+    if column.type != _CODES or column.dictionary.null_count:
+        return _sound(column)
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        ends = pc.min_max(column.indices).as_py()
+        if ends["min"] is not None and not 0 <= ends["min"] <= ends["max"] < len(column.dictionary):
+            raise
+        return _sound(column.dictionary_decode())
+    return column
+
+
+def _plain(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows without dictionaries."""
+    columns = (c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in rows.columns)
+    return pa.RecordBatch.from_arrays([*columns], names=rows.schema.names)
 
 
 def _sound(column: pa.Array) -> pa.Array:

@@ -124,7 +124,7 @@ class Closing:
         """Return the group of each tuple; new ones are learnt."""
         if self._groups.whole is not None and (keys := page.numbers(self._by[0])) is not None:
             return self._groups.encode_integers(keys)
-        return self._groups.encode(list(map(page.column, self._by)), page.rows)
+        return self._groups.encode(list(map(page.key, self._by)), page.rows)
 
     def _fold(self, page: Page, times: Integers, slots: Integers) -> None:
         """Fold in tuples of groups that are known, and stay where they are."""

@@ -25,6 +25,9 @@ _GROUP_ROWS = knob(__name__, "_GROUP_ROWS", 1 << 17)
 _OPTIONS: dict[str, Any] = {"buffer_size": _BUFFER, "pre_buffer": False}
 _INT96: dict[str, Any] = {"coerce_int96_timestamp_unit": "us"}
 """Nanoseconds since 1970, as which Arrow reads them else, end in 2262, and INT96 does not."""
+_CODE_BYTES = knob(__name__, "_CODE_BYTES", 4)
+"""Bytes a value that texts take in a file, at most, to be read as codes: more of them are no dictionary."""
+_TEXT = pa.string()
 _ARROW = b"ARROW:schema"
 _STORED_OTHERWISE = {pa.time32("s"): pa.time32("ms"), pa.date64(): pa.date32()}
 _INTERVAL = struct.Struct("<III")
@@ -55,7 +58,9 @@ class ParquetReader:
         with (
             readable(self._path),
             seekable(self._path) as source,
-            pq.ParquetFile(source, **_OPTIONS, **_INT96) as file,
+            pq.ParquetFile(
+                source, **_OPTIONS, **_INT96, read_dictionary=self._in_codes(columns, page_rows)
+            ) as file,
         ):
             rows, nanoseconds = 0, self._nanoseconds(fine, page_rows)
             for batch in file.iter_batches(page_rows, columns=columns.names, use_threads=False):
@@ -80,6 +85,24 @@ class ParquetReader:
                 chunks = map(group.column, range(group.num_columns))
                 found &= {chunk.path_in_schema for chunk in chunks if _has_all_values(chunk)}
         return found
+
+    def _in_codes(self, columns: pa.Schema, page_rows: int) -> list[str]:
+        """Return the columns of text that are stored as codes, of few bytes a value: they are read as codes.
+
+        Pages end with a row group then, so none are where row groups are smaller than pages.
+        """
+        texts = {f.name for f in columns if f.type == _TEXT} & {
+            f.name for f in self.fields if f.type == _TEXT
+        }
+        if not texts:
+            return []
+        with readable(self._path), seekable(self._path) as source, pq.ParquetFile(source) as file:
+            if file.metadata.num_rows < page_rows * (file.metadata.num_row_groups - 1):
+                return []
+            for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
+                chunks = map(group.column, range(group.num_columns))
+                texts &= {chunk.path_in_schema for chunk in chunks if _has_few_texts(chunk)}
+        return sorted(texts)
 
     def _nanoseconds(self, names: list[str], page_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield columns of INT96 again, with nanoseconds."""
@@ -136,6 +159,13 @@ def _has_all_values(column: pq.ColumnChunkMetaData) -> bool:
     """Tell whether statistics count no value that is missing."""
     known = column.statistics
     return known is not None and known.has_null_count and known.null_count == 0
+
+
+def _has_few_texts(column: pq.ColumnChunkMetaData) -> bool:
+    """Tell whether a dictionary has the texts: where it has grown too large, writers go on without one."""
+    return bool(
+        column.has_dictionary_page and column.total_uncompressed_size <= _CODE_BYTES * column.num_values
+    )
 
 
 def _require_stored(fields: pa.Schema) -> None:
