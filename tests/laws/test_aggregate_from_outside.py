@@ -37,7 +37,7 @@ from tests.naive.many_windows import many
 from tests.parts.operators.window_streams import SCHEMA, Checked, events, page, rows
 
 
-@register_accumulator("squares")
+@register_accumulator("squares of a test")
 class Squares(Accumulator):
     """Sum of squares, all in NumPy."""
 
@@ -104,7 +104,7 @@ class CompiledSum(_Of):
 
 class SumOfSquares(_Of):
     def parts(self, schema: Schema) -> tuple[Part, ...]:
-        return (Part("squares", self.column),)
+        return (Part("squares of a test", self.column),)
 
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
         return pa.array(states[0][0], kind)
