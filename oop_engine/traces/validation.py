@@ -343,7 +343,7 @@ def _coded(column: pa.Array) -> pa.Array:
     if column.type != _CODES or column.dictionary.null_count:
         return _sound(column)
     try:
-        column.validate(full=True)
+        column.validate(full=True)  # of its texts and its codes
     except pa.ArrowInvalid:
         ends = pc.min_max(column.indices).as_py()
         if ends["min"] is not None and not 0 <= ends["min"] <= ends["max"] < len(column.dictionary):

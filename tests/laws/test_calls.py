@@ -14,6 +14,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 import oop_engine
 from oop_engine import Graph, Linear, Page, Schema
@@ -21,6 +22,7 @@ from oop_engine.core.late.late_page import packed_rows
 from oop_engine.operators import BoundedDisorder, Count, Meld, Punctuate, Sliding, Sum, WindowAggregate
 from oop_engine.runners.inline import Inline
 from oop_engine.runners.local import Local
+from oop_engine.system.kernel import numba
 
 CALLS_OF_A_PAGE = 74  # pushed, and worked off up to the sink; closes nothing
 CALLS_OF_A_CLOSING_PAGE = 179  # the same, but a punctuation follows from it, and a window leaves
@@ -30,6 +32,12 @@ FILES_OF_A_PUNCTUATION = 11  # the same, where a window with a sum leaves
 
 OPERATORS = Path(oop_engine.__file__).parent / "operators"
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64(), "v": pa.int64()}, "ts", "s")
+
+
+@pytest.fixture(autouse=True)
+def by_numba() -> None:
+    """Let Numba call kernels, as it does once they have been called often, in whatever order tests run."""
+    numba()
 
 
 def row(ts: int) -> Page:

@@ -19,6 +19,7 @@ from oop_engine.core.errors import ContractError, GraphError
 from oop_engine.core.groups.in_python import values_of
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
+from oop_engine.core.registry import is_ours
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation, Arrays, Count, Part
 from oop_engine.operators.aggregates.base import column_of
@@ -27,7 +28,7 @@ from oop_engine.operators.kernels.lists import words
 from oop_engine.operators.kernels.slices import UNITS, needed
 from oop_engine.operators.slicing.checks import MOST_WINDOWS, check_overlap
 from oop_engine.operators.slicing.compiled import fixed
-from oop_engine.operators.slicing.ordered.own_states import parts_of, result_of, result_type_of
+from oop_engine.operators.slicing.ordered.own_states import fitting, parts_of, result_type_of
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.windows import Definition, Extents, Folding, Over
@@ -97,6 +98,7 @@ class Output:
         if not all(isinstance(one, Folding) for one in self.definitions):
             self._check_commutative()
         self.tie = _agreed_tie(self._aggregates, schema, place)
+        self._ours = [is_ours(type(aggregate)) for aggregate in self._aggregates.values()]
         self._kinds = [self.schema.fields.field(name).type for name in self._aggregates]
         self._time = self.schema.type_of(self.schema.progressing)
         self._progressing = self.schema.fields.get_field_index(self.schema.progressing)
@@ -269,9 +271,13 @@ class Output:
     def _with_results(self, columns: list[pa.Array], states: Sequence[Arrays]) -> list[pa.Array]:
         """Return columns with the aggregates behind."""
         results = list[pa.Array]()
-        for aggregate, kind, parts in zip(self._aggregates.values(), self._kinds, self._of, strict=True):
+        aggregates = zip(self._aggregates.values(), self._kinds, self._of, self._ours, strict=True)
+        for aggregate, kind, parts, ours in aggregates:
             try:
-                results.append(result_of(aggregate, [states[i] for i in parts], kind, columns, self.place))
+                found = aggregate.result(list(map(states.__getitem__, parts)), kind)
+                if not ours:
+                    found = fitting(found, aggregate, kind, len(columns[-1]), self.place)
+                results.append(found)
             except SumOverflowError as error:
                 start, end = (side[error.at].cast(pa.int64()).as_py() for side in columns[-2:])
                 keys = {name: key[error.at :] for name, key in zip(self._by, columns, strict=False)}

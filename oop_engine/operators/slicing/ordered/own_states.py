@@ -18,7 +18,7 @@ from oop_engine.core.registry import is_ours
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates.base import Aggregation, Arrays, Part
 
-__all__ = ["check_identity", "parts_of", "result_of", "result_type_of", "watch"]
+__all__ = ["check_identity", "fitting", "parts_of", "result_type_of", "watch"]
 
 
 def check_identity(accumulator: Any) -> None:
@@ -124,17 +124,9 @@ def parts_of(aggregate: Aggregation, schema: Schema, place: str) -> tuple[Part, 
     return tuple(found)
 
 
-def result_of(
-    aggregate: Aggregation, states: list[Arrays], kind: pa.DataType, columns: list[pa.Array], place: str
-) -> pa.Array:
-    """Return the results of an aggregate, which stand beside ``columns``.
-
-    Raises ``ContractError`` if they are no column of that length and type.
-    """
-    found: Any = aggregate.result(states, kind)
-    if is_ours(type(aggregate)):
-        return found
-    why, rows = "", len(columns[-1])
+def fitting(found: Any, aggregate: Aggregation, kind: pa.DataType, rows: int, place: str) -> pa.Array:
+    """Return the results ``found`` of so many windows.  Raises ``ContractError`` if they are no column of that type."""
+    why = ""
     try:
         column = found if isinstance(found, pa.Array | pa.ChunkedArray) else pa.array(found, kind)
         column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
