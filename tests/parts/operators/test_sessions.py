@@ -25,7 +25,9 @@ from oop_engine.operators import (
     WindowAggregate,
 )
 from oop_engine.operators.slicing.stores import session_store
+from oop_engine.system.kernel import numba
 from oop_engine.testing import Driver, multiset
+from tests.laws.test_calls import calls
 from tests.naive.sessions import sessions
 from tests.parts.operators.test_window_aggregate import AGGREGATES, BY, ORACLE
 from tests.parts.operators.window_streams import SCHEMA, Checked, events, rows
@@ -440,3 +442,17 @@ def _complete(given, named, by, low, bounds):
         for row in sessions(given, "ts", by, {"n": len, "s": total}, session.gap):
             if row["window_end"] < max(low, bounds[row["k"]] if by else low):
                 yield {"window": name, **row}
+
+
+def test_a_page_takes_as_many_calls_whatever_its_rows() -> None:
+    """Tuples, gaps, late tuples and definitions take steps in kernels alone."""
+    schema = Schema({"ts": pa.int64(), "k": pa.int64(), "v": pa.int64()}, "ts", "s")
+    definitions = {f"gap {gap}": Session(gap) for gap in (3, 5, 8)}
+    operator = WindowAggregate(definitions, {"n": Count(), "s": Sum("v")}, by=("k",)).opened(schema)
+    numba()  # as after many calls
+    found = list[int]()
+    for many in (50, 500, 50, 500):
+        times = np.random.default_rng(1).integers(0, 1_000, many)
+        page = Page.of(schema, {"ts": times, "k": times % 7, "v": times})
+        found.append(len(calls(lambda page=page: list(operator.on_page(0, page)))))  # type: ignore[misc]
+    assert found[-1] < found[-2] + 50

@@ -342,3 +342,16 @@ def test_groups_that_are_over_leave_nothing_behind(windows, named):
         assert driver.operator.state().in_use == (0, 0, 0)
         held.append(driver.operator.state().nbytes)
     assert max(held[1:]) <= held[0]
+
+
+@pytest.mark.parametrize("windows", [Tumbling(10), Sliding(40, 10)], ids=["tumbling", "sliding"])
+def test_open_windows_take_the_bytes_of_their_columns(windows):
+    """A key, its place, a count and a sum: a group takes no more however many windows it is in, by panes."""
+    many = 4_096
+    driver = Driver(
+        WindowAggregate(windows, {"n": Count(), "s": Sum("n")}, ("i",), strategy="panes"),
+        Schema({"ts": pa.int64(), "i": pa.int64(), "n": pa.int64()}, "ts", "s"),
+    )
+    columns = {"ts": np.arange(many) % 10, "i": np.arange(many), "n": np.arange(many)}
+    driver.feed(0, Page.of(driver.operator.schemas_in[0], columns))
+    assert 24 * many < driver.operator.state().nbytes < 64 * many
