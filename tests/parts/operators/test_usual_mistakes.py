@@ -72,6 +72,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "Guard": {"limit": "1 min", "late": Late.DROP, "patience": 10},
     "Heartbeat": {"policy": BoundedDisorder(1), "threshold": "1 s", "slack": "1 s", "every": "1 s"},
     "HeavyHitters": {"column": "k", "share": 0.5},
+    "IfNone": {"row": {"v": 0}},
     "Intervals": {"extents": [(0, 10)]},
     "Kll": {"column": "x", "q": 0.5, "k": 200},
     "Landmark": {"slide": "1 s", "origin": 0, "lulls": False},
