@@ -1,3 +1,4 @@
+# Long: all columns of a result, and the checks of those who make them.
 """Output: the schema of window results, and their pages.
 
     by columns | (window) | window_start | window_end | a column for each aggregate
@@ -271,13 +272,12 @@ class Output:
     def _with_results(self, columns: list[pa.Array], states: Sequence[Arrays]) -> list[pa.Array]:
         """Return columns with the aggregates behind."""
         results = list[pa.Array]()
-        aggregates = zip(self._aggregates.values(), self._kinds, self._of, self._ours, strict=True)
-        for aggregate, kind, parts, ours in aggregates:
+        own = self._aggregates.values(), self._kinds, self._of, self._ours
+        for aggregate, kind, parts, ours in zip(*own, strict=True):
             try:
                 found = aggregate.result(list(map(states.__getitem__, parts)), kind)
-                if not ours:
-                    found = fitting(found, aggregate, kind, len(columns[-1]), self.place)
-                results.append(found)
+                of = aggregate, kind, len(columns[-1]), self.place
+                results.append(found if ours else fitting(found, *of))
             except SumOverflowError as error:
                 start, end = (side[error.at].cast(pa.int64()).as_py() for side in columns[-2:])
                 keys = {name: key[error.at :] for name, key in zip(self._by, columns, strict=False)}
