@@ -56,7 +56,7 @@ class IfNone(Operator):
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         yield 0, page
-        if not self._any:
+        if len(page) and not self._any:
             self._any = True
             if self._below != NEVER:
                 yield 0, Linear(self._below)

@@ -51,8 +51,8 @@ MOST_TIME = 2**62
 
 _AS_BYTES = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
 _MOST_REASONS = 50
-_TEXT, _CODES = pa.string(), pa.dictionary(pa.int32(), pa.string())
 """Reasons with a value are this many at most: a column of garbage must not fill the memory."""
+_TEXT, _CODES = pa.string(), pa.dictionary(pa.int32(), pa.string())
 
 
 def wanted(fields: pa.Schema, schema: Schema, arrival: str | None) -> pa.Schema:

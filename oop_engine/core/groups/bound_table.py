@@ -69,9 +69,7 @@ class BoundTable:
         touched = occurring(slots, len(self))
         before = self._minimum(linear, touched)
         self._gone -= int(np.count_nonzero(self._is_over(touched[touched < known])))
-        np.maximum.at(
-            self._grouped[:, port], slots, punctuation.below
-        )  # of one's own: a group may come twice
+        np.maximum.at(self._grouped[:, port], slots, punctuation.below)  # a group may come twice
         out = self._grown(touched, before, linear, linear_out)
         if remember_ended or not (punctuation.below == FOREVER).any():
             self._watch(linear, touched)

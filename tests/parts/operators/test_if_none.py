@@ -51,3 +51,14 @@ def test_a_run_over_no_rows_has_one() -> None:
     log = graph.add("time", Punctuate(BoundedDisorder(0)), graph.source("log", SCHEMA))
     graph.sink("out", graph.add("some", IfNone({"n": 3}), log))
     assert run(graph, {"log": SCHEMA.fields.empty_table()}).results["out"]["n"].to_pylist() == [3]
+
+
+def test_a_page_without_rows_is_no_row() -> None:
+    some = Driver(IfNone({"n": 0}), SCHEMA)
+    some.feed(0, Page.empty(SCHEMA))
+    assert [
+        page.to_pylist()[0]["n"] for _, page in some.feed(0, Linear(FOREVER)) if isinstance(page, Page)
+    ] == [0]
+    assert not [
+        page for _, page in some.feed(0, Linear(FOREVER)) if isinstance(page, Page)
+    ]  # nor a second one
