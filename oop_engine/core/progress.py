@@ -2,8 +2,9 @@
 
 The only place where bounds are combined.  Group ``g`` has progressed on one input to
 ``max(linear, grouped[g])``, and over several inputs to the minimum of that (Meld, thesis
-8.2, for linear punctuation; group-wise, the same for each group).  A group is kept only
-while its bound on some input is larger than that of the whole stream.
+8.2, for linear punctuation; group-wise, the same for each group).  A group is kept
+while its bound on some input is larger than that of the whole stream, and among many groups somewhat longer
+(``groups/looks.py``).
 
 Watermarks have a table of the same kind, made when the first one comes.  Of an input the larger of its watermark and
 its hard bound is expected, so that table takes hard bounds too; a combined watermark is put out where it has grown
