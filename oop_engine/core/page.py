@@ -98,7 +98,7 @@ class Page:
     ) -> Page:
         """Make a page from Python lists, arrays of NumPy, pandas, Polars or Arrow, in the schema's types.
 
-        A value goes in as it is, in another width or unit if that changes nothing (``docs/semantics.md`` has the rule).
+        A value goes in as it is, in another width or unit if that changes nothing (``docs/values.md`` has the rule).
         ``arrival``: integers in the schema's unit, or times, which are rounded down to it.  Raises ``ContractError``
         for a column that is missing, or has a value that its type has not, or a null where its field is not nullable.
         """
