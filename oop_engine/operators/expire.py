@@ -7,7 +7,7 @@ needs order of time waits for punctuation anyway.
     Pass       for each tuple, at once, one with weight +1 at its time and one with -1 at its time + ``range``.
     Keep       nothing.
     Propagate  linear and group-wise punctuation and watermarks, as they are; joint ones on the time are dropped.
-    Cost       O(1) a tuple, twice the tuples behind it.  Order needed: none, none kept.
+    Cost       O(1) a tuple, twice the tuples behind it; a punctuation its groups.  Order needed: none, none kept.
     Source     negative tuples: Hammad et al., ICDE 2004; Ghanem et al., TKDE 19(1), 2007; they need order there.
 
 A sliding count is ``WindowAggregate(Landmark(slide), {"n": Sum("weight")})`` behind it, with one partial aggregate a

@@ -5,7 +5,7 @@ Keep       the rows that are there, each once with a count, until a bound has pa
 Propagate  linear and group-wise punctuation, behind the rows below it.  Joint punctuation and
            watermarks end here: rows that leave are final.
 Cost       O(1) a row, a hash look-up of all columns; O(rows passed) a punctuation, and one of
-           groups looks at their rows.
+           groups O(their rows); the first one of groups looks at all rows.
 Source     punctuation (thesis ch. 4, eq. 4.1), which holds for changes too;
            Kafka Streams' ``suppress(untilWindowCloses)``.
 """

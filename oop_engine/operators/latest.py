@@ -8,7 +8,8 @@ of the key's next tuple, so both wait until a bound has passed it.
                time of its key.  Tuples of one key and time all count, and all take the place of those before.
     Keep       tuples that no bound has passed; and of each key those that count now.
     Propagate  linear punctuation as it is: nothing leaves before it that is not below it.  Others are dropped.
-    Cost       O(log n) a tuple that is held; O(keys that count + tuples passed) a punctuation.
+    Cost       O(log n) a tuple that is held; O(keys that count + tuples passed) a linear punctuation that passes
+               tuples, O(1) one that passes none.
                Order needed: none; its output is in order.
     Source     predicate windows: Ghanem, Aref, Elmagarmid, SIGMOD Record 35(1), 2006.
 

@@ -12,7 +12,8 @@ tuples in all other streams, in the one with the fewest matches first, before an
     Propagate  min(b0, min over i of (bi - after_i)): linear, and group-wise for each key; watermarks likewise.
                Joint punctuation is dropped.
     Cost       O(log n) a tuple and anchor tuple that it finds, for each stream that is asked; O(1) a result, O(1) a
-               tuple purged.  Order needed: none.
+               tuple purged; a group-wise punctuation O(its groups), on some of the key columns O(tuples kept).
+               Order needed: none.
     Source     probing the stream with the fewest matches first: Viglas, Naughton, Burger, VLDB 2003 (MJoin); bounds
                as in ``OAJoin``, of several inputs: this engine.
 """

@@ -6,7 +6,8 @@ Propagate  linear punctuation, behind the rows below it.  Group-wise punctuation
            likewise; others are dropped, for they tell nothing of a whole partition.  Joint punctuation and
            watermarks end here: rows that leave are final.
            Without ``timed`` a partition is complete when its key or the stream ends, and only that goes on.
-Cost       O(1) a row that comes, a hash look-up of all columns; O(rows log rows) for those that a bound passes.
+Cost       O(1) a row that comes, a hash look-up of all columns; O(rows log rows) for those that a bound passes,
+           and O(their rows) for the groups of a group-wise one; the first of these looks at all rows.
            Order needed: none; of rows that are equal in ``order`` those with smaller other columns are the first.
 Source     ``ROW_NUMBER() OVER (PARTITION BY ... ORDER BY ...) <= n`` of SQL; Window Top-N of Apache Flink.
 """

@@ -15,7 +15,9 @@ window it is in, and is gone.  Punctuation, not order, tells which windows are c
                Others are dropped.
     Cost       by panes O(1) a tuple, and O(panes passed + windows closed) a punctuation;
                by windows O(windows of the tuple) a tuple, and O(windows closed) a
-               punctuation, at most O(windows open); all in kernels.  Order needed: none
+               punctuation, at most O(windows open); all in kernels.  A group-wise punctuation costs
+               its groups and their open windows; the first one about fewer columns than ``by`` looks
+               at all groups.  Groups that no message names cost nothing.  Order needed: none
                (``operators/in_order/buffering_aggregate.py`` is the in-order twin).
 
 The starts and ends of windows cut the attribute into panes; windows are put together

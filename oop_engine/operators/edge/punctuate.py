@@ -13,7 +13,7 @@ from tuples.
                bound goes on.  With ``watermark`` that policy's bound in the same way, as a
                ``Watermark``, after the tuple that made it grow.
     Cost       O(1) a tuple, vectorised; O(log n) for ``BoundedCount(n)``; a hash look-up
-               a tuple and O(groups) a group-wise punctuation for ``PerGroup``.
+               a tuple for ``PerGroup``, and O(groups whose bound has grown) a group-wise punctuation.
     Source     thesis 8.1 (Gigascope's heartbeat; punctuation closes the batch; granularity
                of the smallest slide).  ``Sort`` is the in-order twin.
 

@@ -10,7 +10,8 @@ A tuple is looked at once for each window it is in, as it is in WID, but it stay
     Propagate  linear, the end (start, by ``stamp``) of the earliest window still open, when
                it has grown: a tuple, its input being sorted, has the effect of a punctuation.
                Group-wise and joint punctuation is dropped, for windows close in order.
-    Cost       O(tuples of the extent) a window, in kernels.  Order needed: yes.
+    Cost       O(1) a tuple as it comes; O(tuples of the extent) a window that closes, in kernels; a
+               punctuation that closes none O(1).  Order needed: yes.
 
 With ``late=True`` there is a second input for the stragglers of a ``Sort`` with the generous
 policy: they are added to the extents still open (not put out, and not below the bound), and are lost for closed

@@ -13,7 +13,7 @@ left tuples wait, and right ones for them.
     Propagate  left time   the least of the left tuples that wait and of bL, linear only;
                group-wise and joint punctuation is dropped.
     Cost       O(log n) a tuple, O(log matches) a match, to sort those of a batch of left
-               tuples.  Order needed: each input sorted by its progressing attribute; else
+               tuples; O(1) a tuple purged.  Order needed: each input sorted by its progressing attribute; else
                ``ContractError``.
     Source     J. Li, "Window Queries over Data Streams", 7.3 (experiment 2).
 """

@@ -11,7 +11,7 @@ the matching: the price of order is a buffer of results.
     Propagate  left time   min(bL, bR - after) (tumbling: min(bL, start of the
                window of bR)), linear only; full: that of the earlier of both; group-wise and joint
                punctuation is dropped.
-    Cost       O(log n) a tuple, O(log results buffered) a result.  Order needed: each input
+    Cost       O(log n) a tuple, O(log results buffered) a result, O(1) a tuple purged.  Order needed: each input
                sorted by its progressing attribute; else ``ContractError``.
     Source     J. Li, "Window Queries over Data Streams", 7.3 (experiment 1).
 """

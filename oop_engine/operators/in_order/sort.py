@@ -12,7 +12,7 @@ here the tuples wait for it.
     Propagate  the bound, after the tuples below it.  Linear punctuation that comes in counts
                as a bound too; bounds of groups only decide which tuples are late.
     Cost       O(log pages) a tuple, in bulk: pages are sorted when they come, and merged
-               when they leave; and the delay, for every tuple.
+               when they leave; a bound the tuples that it releases; and the delay, for every tuple.
     Source     thesis 8.1 and 2.4 (slack; Aurora's BSort), 6.1.5.2 (consistent and generous).
 """
 
