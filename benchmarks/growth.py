@@ -6,12 +6,14 @@ Each operator gets a tuple of each of 1 k, 10 k, 100 k and 1 M keys, and nothing
 one row, one of a row of a new key, a linear bound that closes nothing, and punctuation of one key, or that ends one,
 over and over.  Printed is for each the work of
 one of them: CPU microseconds, calls in Python, and the bytes of all arrays that are made for it, which tell of a walk
-over all groups in columns.  Groups that are asleep should cost nothing: the same at any number of keys.
+over all groups in columns.  Behind them stand the exponents of calls and bytes over all sizes: 0 is the same at any
+number of keys, 1 a walk over all.  Groups that are asleep should cost nothing.
 """
 
 from __future__ import annotations
 
 import gc
+import math
 import sys
 import tracemalloc
 from collections import deque
@@ -63,7 +65,7 @@ from oop_engine.operators import (
 from oop_engine.runners.dispatch import handle
 from oop_engine.system import stopwatch
 
-__all__ = ["CASES", "MESSAGES", "Work", "work"]
+__all__ = ["CASES", "MESSAGES", "Work", "exponent", "work"]
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64(), "v": pa.int64()}, "ts", "ms")
 REVISED = Schema(pa.schema([*SCHEMA.fields, pa.field("change", pa.int8())]), "ts", "ms", change="change")
@@ -232,15 +234,28 @@ def _made(operator: Operator, message: Message) -> int:
         tracemalloc.stop()
 
 
+def exponent(few: float, many: float, times: float) -> float:
+    """Return ``x`` of work that grows as ``keys ** x``, from that of some keys and of so many times as many."""
+    return math.log(max(many, 1) / max(few, 1)) / math.log(times)
+
+
+def _exponents(found: list[Work], sizes: list[int]) -> str:
+    few, many, times = found[0], found[-1], sizes[-1] / sizes[0]
+    if times <= 1:
+        return ""
+    return f"{exponent(few.calls, many.calls, times):>6.2f} {exponent(few.made, many.made, times):>6.2f}"
+
+
 def main(sizes: Iterable[int]) -> None:
-    """Print a table: a line for each operator and message, the work at each number of keys."""
+    """Print a table: a line for each operator and message, the work at each number of keys, and its exponents."""
     sizes = list(sizes)
-    print("operator, message".ljust(52), *(f"{keys:>10,} keys: us, calls, bytes" for keys in sizes))
+    header = [f"{keys:>10,} keys: us, calls, bytes" for keys in sizes]
+    print("operator, message".ljust(52), *header, " exponents of calls, bytes")
     for name in CASES:
         for message in MESSAGES:
             found = [work(name, message, keys) for keys in sizes]
             cells = [f"{one.us:>12.0f} {one.calls:>7} {one.made:>11,}" for one in found]
-            print(f"{name}, {message}".ljust(52), *cells, flush=True)
+            print(f"{name}, {message}".ljust(52), *cells, _exponents(found, sizes), flush=True)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks import growth
-from benchmarks.growth import CASES, MESSAGES, work
+from benchmarks.growth import CASES, MESSAGES, exponent, work
 
 FEW, MANY = 1000, 16_000
 ROOM = (
@@ -28,6 +28,11 @@ def test_a_small_message_costs_the_same_at_any_number_of_keys(name: str, message
     few, many = work(name, message, FEW), work(name, message, MANY)
     assert many.calls <= 2 * few.calls, (few, many)
     assert many.made <= 2 * few.made + ROOM, (few, many)
+
+
+def test_the_exponent_of_a_walk_is_one() -> None:
+    assert exponent(8_000, 8_000_000, 1000) == pytest.approx(1)
+    assert exponent(14, 14, 1000) == exponent(0, 1, 1000) == 0
 
 
 def test_a_walk_over_all_keys_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
