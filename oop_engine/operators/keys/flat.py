@@ -12,9 +12,13 @@ Offsets = NDArray[np.int64] | NDArray[np.int32]
 
 
 def is_same(a: pa.Array, b: pa.Array) -> bool:
-    """Tell whether two arrays are one in memory; memory that is held is not used again."""
+    """Tell whether two arrays are one in memory, which is not used again while it is held, or have the same bytes.
+
+    A reader of Parquet makes the dictionary of a row group anew for each page of it: to compare 10,000 texts takes a
+    hundredth of the time that it takes to look them up.
+    """
     where = [(x.offset, len(x), *(y and (y.address, y.size) for y in x.buffers())) for x in (a, b)]
-    return where[0] == where[1]
+    return where[0] == where[1] or bool(a.equals(b))
 
 
 def offsets_and_bytes(column: pa.Array) -> tuple[Offsets, NDArray[np.uint8]]:
