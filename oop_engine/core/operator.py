@@ -149,6 +149,10 @@ class Operator:
         """
         return None
 
+    def uses_arrival(self) -> bool:
+        """Tell whether the output depends on when the input arrives (the default), and not on its order alone."""
+        return True
+
     def wants(self, inputs: tuple[Schema, ...], behind: Wants) -> tuple[Wants, ...]:
         """Return which punctuation of each input is of use, where operators behind this one can use ``behind``.
 

@@ -50,6 +50,9 @@ class Apply(Operator):
             raise GraphError(msg)
         self.columns = dict(columns)
 
+    def uses_arrival(self) -> bool:
+        return False
+
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         [schema] = inputs
         if schema.change in self.columns:

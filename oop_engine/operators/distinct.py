@@ -94,6 +94,9 @@ class Distinct(Operator):
             raise GraphError(msg)
         self.by = None if by is None else tuple(by)
 
+    def uses_arrival(self) -> bool:
+        return False
+
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         [schema] = inputs
         if self.by is None:

@@ -52,6 +52,9 @@ class Expire(Operator):
     def __init__(self, range: Length, at: str = "at", weight: str = "weight") -> None:
         self.range, self.at, self.weight = range, at, weight
 
+    def uses_arrival(self) -> bool:
+        return False
+
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         [schema] = inputs
         length_of(self.range, schema, "Expire: range", least=1)

@@ -47,6 +47,9 @@ class Finalize(Operator):
     revisions = "takes"
     waits = "rows that may be taken back"
 
+    def uses_arrival(self) -> bool:
+        return False
+
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         return (inputs[0].plain(),)
 

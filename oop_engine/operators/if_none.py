@@ -43,6 +43,9 @@ class IfNone(Operator):
     def __init__(self, row: Mapping[str, Any]) -> None:
         self.row = dict(row)
 
+    def uses_arrival(self) -> bool:
+        return False
+
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         inputs[0].require(self.row, "IfNone")
         self._page(inputs[0])

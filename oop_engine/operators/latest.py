@@ -77,6 +77,9 @@ class Latest(Operator):
             raise GraphError(msg)
         self.by, self.where, self.at, self.weight = tuple(by), where, at, weight
 
+    def uses_arrival(self) -> bool:
+        return False
+
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         [schema] = inputs
         schema.require(self.by, "Latest: by")

@@ -62,6 +62,9 @@ class Meld(Operator):
             raise GraphError(msg)
         self.inputs = tuple(f"in{i}" for i in range(n_inputs))
 
+    def uses_arrival(self) -> bool:
+        return False
+
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         for port, schema in enumerate(inputs):
             if schema != inputs[0]:

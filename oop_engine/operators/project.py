@@ -83,6 +83,9 @@ class Project(Operator):
         self.progressing = progressing
         self.distributes = progressing is None  # else it keeps a bound
 
+    def uses_arrival(self) -> bool:
+        return False
+
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         [schema] = inputs
         columns = self._columns(schema)

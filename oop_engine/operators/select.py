@@ -53,6 +53,9 @@ class Select(Operator):
     def __init__(self, predicate: Expression) -> None:
         self.predicate = predicate
 
+    def uses_arrival(self) -> bool:
+        return False
+
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         require_boolean("Select", [self.predicate], inputs[0])
         return inputs

@@ -64,6 +64,9 @@ class Split(Operator):
             raise GraphError(msg)
         self.outputs = tuple(predicates) if rest is None else (*predicates, rest)
 
+    def uses_arrival(self) -> bool:
+        return False
+
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         require_boolean("Split", list(self.predicates.values()), inputs[0])
         return inputs * len(self.outputs)

@@ -86,6 +86,9 @@ class TopN(Operator):
         self.n, self.order, self.by, self.timed = n, tuple(order), tuple(by), timed
         self.rank, self.ties = rank, ties
 
+    def uses_arrival(self) -> bool:
+        return False
+
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         schema = inputs[0].plain()
         schema.require([*self.by, *(name.removeprefix("-") for name in self.order)], "TopN")

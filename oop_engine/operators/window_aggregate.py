@@ -184,6 +184,9 @@ class WindowAggregate(Operator):
             msg = f"{_WHAT}: changing=True needs named windows, such as {{'1 min': Tumbling('1 min')}}; got {windows!r}"
             raise GraphError(msg)
 
+    def uses_arrival(self) -> bool:
+        return self.emit is not None or self.flush is not None or self.changing
+
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         query = self._query(inputs[0])
         if not self._slides(query):

@@ -76,7 +76,8 @@ class Runnable:
 
         A feed is a path of a trace, of a folder or a pattern of traces, or a form of ``run``: a data frame, columns,
         rows.  A source of ``scan`` has one.  ``on``: ``"inline"``, ``"local"`` or ``"spark"``, which is for many cores:
-        ``workers`` must be 1.  Its ``table`` is the result.  Columns that no step reads are not read from files.
+        ``workers`` must be 1.  Its ``table`` is the result.  Columns that no step reads are not read from files, and pages
+        go in as a whole where results do not depend on arrivals (``replay(flat_out=None)``).
         Raises ``UsageError`` if a source has no feed, and as ``run`` does.
         """
         if workers != 1:
@@ -84,6 +85,8 @@ class Runnable:
             raise UsageError(msg)
         made = columns_read(self._built(self._by_name(feed, feeds)))
         options: dict[str, Any] = {"on": on, "bad_rows": bad_rows, **({"check": True} if check else {})}
+        if on != "spark":
+            options["flat_out"] = None  # nobody asks here when a result came
         if on != "spark" and any(isinstance(one, AsyncIterable) for one in made.feeds.values()):
             return _finished(_run_live(made, bad_rows, check=check), self._finish)
         return _finished(run(made.graph, _opened(made), **options), self._finish)

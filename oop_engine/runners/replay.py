@@ -31,7 +31,7 @@ from oop_engine.runners.inline import Inline
 from oop_engine.runners.live import Live
 from oop_engine.runners.local import Local
 from oop_engine.runners.outcome import Collector, Outcome
-from oop_engine.runners.schedule import Step, schedule
+from oop_engine.runners.schedule import Step, by_order_alone, schedule
 
 __all__ = ["arun", "replay"]
 
@@ -45,7 +45,7 @@ def replay(
     *,
     on: Runner = "inline",
     speed: float | None = None,
-    flat_out: bool = False,
+    flat_out: bool | None = False,
     check: bool = False,
     on_tuples: Callable[[int], None] | None = None,
     on_result: Callable[[Result], None] | None = None,
@@ -62,11 +62,12 @@ def replay(
 
     ``on``: ``"inline"``, a plain loop, or ``"local"``, asyncio, in an event loop of its own; inside a running one
     ``await arun(...)`` does the same.
-    ``speed``: wall pace, 1.0 is real time; None: virtual time.  ``flat_out`` ignores
-    arrivals.  ``check`` checks every edge against its bounds.  ``on_tuples`` is called with the number of
-    tuples that went in, page by page; ``on_result`` with each result (then
-    nothing is collected and ``results`` is empty).  If much has come of a source without punctuation, and no operator
-    makes any of it, that is logged (``waiting``): results then wait for its end.
+    ``speed``: wall pace, 1.0 is real time; None: virtual time.  ``flat_out`` ignores arrivals; None: it does if results
+    do not depend on them (``by_order_alone``): pages then go in as a whole, and results have the moments of pages.
+    ``check`` checks every edge against its bounds.  ``on_tuples`` is called with the number of tuples that went in,
+    page by page; ``on_result`` with each result (then nothing is collected and ``results`` is empty).  If much has
+    come of a source without punctuation, and no operator makes any of it, that is logged (``waiting``): results then
+    wait for its end.
     ``watch``, inline only, looks on.
     ``bad_rows``: ``"refuse"``, a row that has no time or does not fit its columns is a ``ContractError``;
     ``"count"``, it is left out and counted in ``Outcome.refused``; a function, the same, and it is called with each
@@ -102,7 +103,7 @@ async def arun(
     feeds: Mapping[str, Any],
     *,
     speed: float | None = None,
-    flat_out: bool = False,
+    flat_out: bool | None = False,
     check: bool = False,
     on_tuples: Callable[[int], None] | None = None,
     on_result: Callable[[Result], Awaitable[None] | None] | None = None,
@@ -159,13 +160,14 @@ class _Replay:
         graph: Graph,
         feeds: Mapping[str, Any],
         speed: float | None,
-        flat_out: bool,
+        flat_out: bool | None,
         on_tuples: Callable[[int], None] | None,
         refusals: Refusals,
     ) -> None:
         plan = graph.plan()
         self._refusals = refusals
-        self._graph, self._feeds, self._flat_out = graph.name, feeds, flat_out
+        self._graph, self._feeds = graph.name, feeds
+        self._flat_out = by_order_alone(plan) if flat_out is None else flat_out
         self._schemas = {node.name: plan.schema(Stream(node.name)) for node in plan.of_kind("source")}
         check_feeds(refusals.call, graph.name, feeds, list(self._schemas))
         self._intakes = intakes(graph.name, self._schemas, refusals)

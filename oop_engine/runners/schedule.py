@@ -19,6 +19,7 @@ import numpy as np
 
 from oop_engine.core.change import Change
 from oop_engine.core.errors import ContractError
+from oop_engine.core.graphs.graph import Plan
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
@@ -26,7 +27,7 @@ from oop_engine.core.ticks import Ticks
 from oop_engine.runners.dispatch import Signal
 from oop_engine.system.knobs import knob
 
-__all__ = ["Step", "check_arrivals", "cut_page", "moment", "schedule"]
+__all__ = ["Step", "by_order_alone", "check_arrivals", "cut_page", "moment", "schedule"]
 
 _PEEKED = knob(__name__, "_PEEKED", 1000)
 """Punctuations that a feed may begin with; with more it is one without arrivals."""
@@ -44,6 +45,16 @@ class Step(NamedTuple):
     now: int
     until: int | None = None
     whole: bool = True
+
+
+def by_order_alone(plan: Plan) -> bool:
+    """Tell whether results depend on the order of the rows of one source, not on when they arrive or on other sources.
+
+    Pages may then go in as a whole: the same rows are late, and the same results come.
+    """
+    operators = [node.operator for node in plan.nodes if node.operator is not None]
+    alone = all(len(operator.inputs) == 1 and not operator.uses_arrival() for operator in operators)
+    return alone and len(plan.of_kind("source")) == 1
 
 
 def schedule(feeds: Mapping[str, Iterable[Message]], cuts: list[int], ticks: int | None) -> Iterator[Step]:

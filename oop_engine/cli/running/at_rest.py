@@ -152,6 +152,7 @@ def at_rest(
             graph,
             {name: _watched(name, trace, watch, rows) for name, trace in traces.items()},
             watch=_BoundShown(watch, sink.name, schema) if watch.visible else None,
+            flat_out=None,  # nobody asks here when a result came
         )
     read = [
         rows_read(name, rows[name], trace.refused, trace.nulls, trace.unknown)

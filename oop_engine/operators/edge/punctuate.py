@@ -92,6 +92,9 @@ class Punctuate(Operator):
         self.late = late
         self.outputs = late.ports("late")
 
+    def uses_arrival(self) -> bool:
+        return self.policy.uses_arrival() or (self.watermark is not None and self.watermark.uses_arrival())
+
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         self._progress(inputs[0], self.policy)
         if self.watermark is not None:

@@ -59,6 +59,9 @@ class ByQuantile(Policy):
     def running(self, schema: Schema, place: str) -> RunningBound:
         return _Quantile(self.share, self.rows)
 
+    def uses_arrival(self) -> bool:
+        return False
+
 
 class _Quantile(RunningBound):
     """The largest value, minus a quantile of the lateness of the last ``rows`` tuples."""

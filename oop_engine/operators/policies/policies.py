@@ -116,6 +116,9 @@ class Upstream(Policy):
     def running(self, schema: Schema, place: str) -> RunningBound:
         return RunningBound()
 
+    def uses_arrival(self) -> bool:
+        return False
+
 
 @register_policy
 @checked_arguments
@@ -204,6 +207,9 @@ class PerGroup(Policy):
         """Return the ``lag`` of each group."""
         assert isinstance(self.policy, Lag)
         return checked_lag(self.policy, schema, place)
+
+    def uses_arrival(self) -> bool:
+        return self.policy.uses_arrival() or (self.linear is not None and self.linear.uses_arrival())
 
 
 class _Lull(RunningBound):

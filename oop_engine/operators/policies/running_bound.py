@@ -102,6 +102,10 @@ class Policy(ABC):
         Raises ``GraphError`` in the name of ``place`` if the parameters do not fit the schema.
         """
 
+    def uses_arrival(self) -> bool:
+        """Tell whether bounds depend on when tuples arrive (the default), and not on their order alone."""
+        return True
+
 
 POLICIES = Registry[type[Policy]]("policy")
 """The policies that may be named in a declaration, by the names of their classes."""
@@ -127,6 +131,9 @@ class Lag(Policy):
 
     def running(self, schema: Schema, place: str) -> RunningBound:
         return _Trailing(*checked_lag(self, schema, place))
+
+    def uses_arrival(self) -> bool:
+        return False
 
 
 def checked_lag(policy: Lag, schema: Schema, place: str) -> tuple[int, int]:
