@@ -76,8 +76,8 @@ class Runnable:
 
         A feed is a path of a trace, of a folder or a pattern of traces, or a form of ``run``: a data frame, columns,
         rows.  A source of ``scan`` has one.  ``on``: ``"inline"``, ``"local"`` or ``"spark"``, which is for many cores:
-        ``workers`` must be 1.  Its ``table`` is the result.  Columns that no step reads are not read from files, and pages
-        go in as a whole where results do not depend on arrivals (``replay(flat_out=None)``).
+        ``workers`` must be 1.  Its ``table`` is the result.  Columns that no step reads are not read from files, and
+        pages go in as a whole where results do not depend on arrivals (``replay(flat_out=None)``).
         Raises ``UsageError`` if a source has no feed, and as ``run`` does.
         """
         if workers != 1:

@@ -168,3 +168,14 @@ def test_a_few_names_take_little() -> None:
     table = TextTable(pa.string())
     table.encode(pa.array(["UA", "US", "VX", "WN", "YV"]), add=True)
     assert table.nbytes <= 1024
+
+
+def test_a_dictionary_that_is_made_anew_is_known_by_its_bytes() -> None:
+    table, first = TextTable(pa.string()), pa.array(["a", "b", "a"]).dictionary_encode()
+    codes = table.encode(first, add=True)
+    looked_up = table._seen
+    anew = pa.DictionaryArray.from_arrays(first.indices, pa.array(["a", "b"]))
+    assert table.encode(anew, add=True).tolist() == codes.tolist()
+    assert table._seen is looked_up
+    other = pa.DictionaryArray.from_arrays(first.indices, pa.array(["b", "a"]))  # as many bytes, others
+    assert table.encode(other, add=True).tolist() == [1, 0, 1]
