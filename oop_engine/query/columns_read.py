@@ -26,7 +26,7 @@ def columns_read(made: Built) -> Built:
     narrow = {name: None for name, feed in made.feeds.items() if _is_plain(feed)}
     graph = narrow_sources(made.graph, narrow) if narrow else made.graph
     keeps = any(isinstance(node.operator, OAJoin) for node in graph.nodes.values())
-    return Built(pruned(graph) if keeps else graph, made.feeds, made.unbounded)
+    return Built(pruned(graph, (OAJoin,)) if keeps else graph, made.feeds, made.unbounded)
 
 
 def _is_plain(feed: Any) -> bool:

@@ -17,13 +17,17 @@ from oop_engine.core.graphs.graph import Graph, Node, Plan, Stream
 from oop_engine.core.operator import Operator
 from oop_engine.core.schema import Schema
 from oop_engine.operators.project import Project
+from oop_engine.operators.select import Select
+from oop_engine.operators.window_aggregate import WindowAggregate
 
 __all__ = ["narrows", "pruned"]
 
 
-def pruned(graph: Graph) -> Graph:
+def pruned(graph: Graph, stores: tuple[type[Operator], ...] = ()) -> Graph:
     """Return ``graph`` with a ``Project`` in front of each operator that would get columns of no use.
 
+    With ``stores`` only operators of these types, which keep tuples, get one, and filters that would copy twice the
+    columns that are read; a ``Project`` that only drops columns in front of window aggregates goes, for they copy none.
     The node behind ``x`` is ``x-columns``.  A graph that is pruned stays as it is; ``graph`` is left as it is.
     Raises ``GraphError`` if it is not complete, or has a node of such a name.  O(nodes).
 
@@ -36,28 +40,34 @@ def pruned(graph: Graph) -> Graph:
     >>> [node.name for node in pruned(graph).plan().nodes if isinstance(node.operator, Project)]
     ['a-edge-columns', 'b-edge-columns', 'times']
     """
-    return _Pruning(graph).twin
+    return _Pruning(graph, stores).twin
 
 
 def narrows(node: Node) -> list[str] | None:
     """Return the columns that a ``Project`` keeps by their names; None: the node does something else."""
     operator = node.operator
+    return [*operator.columns] if isinstance(operator, Project) and _keeps_names(operator) else None
+
+
+def _keeps_names(operator: Operator) -> bool:
+    """Tell whether an operator is a ``Project`` that keeps some columns as they are."""
     if not isinstance(operator, Project) or operator.progressing is not None:
-        return None
-    is_plain = all(isinstance(of, str) and of == name for name, of in operator.columns.items())
-    return [*operator.columns] if is_plain else None
+        return False
+    return all(isinstance(of, str) and of == name for name, of in operator.columns.items())
 
 
 class _Pruning:
     """The graph that is made."""
 
-    def __init__(self, graph: Graph) -> None:
-        self._plan, self.twin = graph.plan(), Graph(graph.name)
+    def __init__(self, graph: Graph, stores: tuple[type[Operator], ...]) -> None:
+        self._plan, self.twin, self._stores = graph.plan(), Graph(graph.name), stores
         self._before = _before_generators(self._plan)
         self._kept: dict[str, Operator] = {}
         self._reads = _reads(self._plan, self._before, self._kept)
+        self._skipped = _skipped(self._plan, self._before, self._kept) if stores else {}
         for node in self._plan.nodes:
-            self._add(node)
+            if node.name not in self._skipped:
+                self._add(node)
 
     def _add(self, node: Node) -> None:
         streams = [self._input(node, port) for port in range(len(node.inputs))]
@@ -71,12 +81,21 @@ class _Pruning:
     def _input(self, node: Node, port: int) -> Stream:
         """Return the stream of an input, with a ``Project`` behind it where some of its columns are of no use."""
         stream = self._plan.input(node, port)
+        while stream.node in self._skipped:
+            stream = self._skipped[stream.node]
         schema = self.twin.schema(stream)
         if node.operator is None or node.name in self._before or isinstance(node.operator, Project):
             return stream
         stays = self._reads[node.name][port] | {schema.progressing, schema.change}
         columns = [name for name in schema.names if name in stays]
-        return stream if columns == schema.names else self._narrow(stream, columns)
+        pays = self._pays(node.operator, len(columns), len(schema.names))
+        return self._narrow(stream, columns) if pays else stream
+
+    def _pays(self, operator: Operator, read: int, there: int) -> bool:
+        """Tell whether a ``Project`` in front of an operator is worth its pass."""
+        if not self._stores or isinstance(operator, self._stores):
+            return read < there
+        return isinstance(operator, Select) and 2 * read <= there
 
     def _narrow(self, stream: Stream, columns: list[str]) -> Stream:
         """Return the stream with ``columns`` alone: one that is there, or a new one."""
@@ -120,6 +139,22 @@ def _narrowed(operator: Project, schema: Schema, later: frozenset[str]) -> Proje
     stay = {*later, out.progressing, out.change}
     columns = {name: of for name, of in operator.columns.items() if name in stay}
     return operator if len(columns) == len(operator.columns) else Project(columns, operator.progressing)
+
+
+def _skipped(plan: Plan, before: set[str], kept: dict[str, Operator]) -> dict[str, Stream]:
+    """Return the input of each ``Project`` that only drops columns, in front of window aggregates alone."""
+    readers: dict[str, list[Operator | None]] = {}
+    for node in plan.nodes:
+        for stream in node.inputs:
+            readers.setdefault(stream.node, []).append(node.operator)
+    return {
+        node.name: plan.input(node, 0)
+        for node in plan.nodes
+        if node.name not in before
+        and (operator := kept.get(node.name)) is not None
+        and _keeps_names(operator)
+        and all(type(one) is WindowAggregate and not one.changing for one in readers[node.name])
+    }
 
 
 def _before_generators(plan: Plan) -> set[str]:

@@ -17,6 +17,7 @@ of Arrow: in an expression ``int64 * 2.5`` is a 32-bit float; cast the column to
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -113,16 +114,43 @@ def text_of(expression: Expression) -> str:
     return getattr(expression, "__name__", "a function") if callable(expression) else str(expression)
 
 
-def _columns_of(expression: Expression, schema: Schema) -> list[str]:
+class _Bound:
+    """An Arrow expression over columns, as a key: planning asks for the type of one a dozen times."""
+
+    def __init__(self, expression: pc.Expression, fields: pa.Schema) -> None:
+        self.expression, self.fields = expression, fields
+        self._hash = hash((str(expression), *fields.names))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Bound):
+            return NotImplemented
+        return bool(self.fields.equals(other.fields) and self.expression.equals(other.expression))
+
+
+@lru_cache(1024)
+def _type_computed(bound: _Bound) -> pa.DataType:
+    """Return the type of an expression; one that does not evaluate is asked anew."""
+    return _computed([bound.expression], no_rows(bound.fields))[0].type
+
+
+def _columns_of(expression: Expression, schema: Schema) -> Sequence[str]:
     if isinstance(expression, str):
         return [expression]
     if not isinstance(expression, pc.Expression):
         return schema.names
-    return [name for name in schema.names if not _evaluates(expression, schema, without=name)]
+    return _columns_needed(_Bound(expression, schema.fields))
 
 
-def _evaluates(expression: pc.Expression, schema: Schema, without: str) -> bool:
-    fields = pa.schema([field for field in schema.fields if field.name != without])
+@lru_cache(1024)
+def _columns_needed(bound: _Bound) -> tuple[str, ...]:
+    return tuple(name for name in bound.fields.names if not _evaluates(bound, without=name))
+
+
+def _evaluates(bound: _Bound, without: str) -> bool:
+    expression, fields = bound.expression, pa.schema([one for one in bound.fields if one.name != without])
     try:
         _computed([expression], no_rows(fields))
     except (pa.ArrowException, KeyError):
@@ -137,9 +165,11 @@ def _type_of(place: str, expression: Expression, schema: Schema) -> pa.DataType:
     if not (isinstance(expression, pc.Expression) or callable(expression)):
         msg = f"{place}: {expression!r} is no column name, pyarrow.compute expression or function of a record batch"
         raise GraphError(msg)
-    nothing = no_rows(schema.fields)
     try:
-        kind = _arrays([expression], nothing)[0].type
+        if isinstance(expression, pc.Expression):
+            kind = _type_computed(_Bound(expression, schema.fields))
+        else:
+            kind = _called(expression, no_rows(schema.fields)).type
     except Exception as error:  # a function may raise anything
         why = ", ".join(str(error).splitlines())
         msg = f"{place}: {text_of(expression)} does not evaluate on an empty page of {schema}: {why}"

@@ -264,3 +264,31 @@ def test_a_join_of_three_keeps_what_is_read_in_both_orders() -> None:
     assert found[0].num_rows > 0
     whole = [sorted(map(str, one.to_pylist())) for one in found]
     assert whole[0] == whole[1] == whole[2]
+
+
+def test_only_stores_get_fewer_columns_where_they_are_given() -> None:
+    """A filter that reads most columns, and a window aggregate, copy none that is worth a pass of its own."""
+    graph = Graph("joined")
+    links = [
+        graph.add(f"{name}-edge", Punctuate(BoundedDisorder(9)), graph.source(name, WIDE))
+        for name in ("one", "two")
+    ]
+    some = [graph.add(f"{one.node}-some", Select(pc.field("flag") == 1), one) for one in links]
+    pairs = graph.add("pairs", OAJoin([("k", "k")], Band(3, 3)), *some)
+    few = graph.add("few", Project(["ts", "k", "v"]), pairs)
+    graph.sink("out", graph.add("n", WindowAggregate(Tumbling(10), {"s": Sum("v")}, ["k"]), few))
+    lazy = pruned(graph, (OAJoin,))
+    assert "few" not in lazy.nodes
+    # The left v stays for its name, so four of six columns are read there, and three on the right: half of them pay.
+    assert kept(lazy, Select) == {"one-edge-some": WIDE.names, "two-edge-some": ["ts", "k", "flag"]}
+    assert rows(lazy) == rows(graph) == rows(pruned(graph))
+    assert pruned(lazy, (OAJoin,)).text() == lazy.text()
+
+
+def test_a_projection_that_others_read_stays() -> None:
+    graph = Graph("two readers")
+    edge = graph.add("edge", Punctuate(BoundedDisorder(9)), graph.source("one", WIDE))
+    few = graph.add("few", Project(["ts", "v"]), edge)
+    graph.sink("out", graph.add("n", WindowAggregate(Tumbling(10), {"s": Sum("v")}), few))
+    graph.sink("rows", few)
+    assert "few" in pruned(graph, (OAJoin,)).nodes

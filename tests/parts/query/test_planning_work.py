@@ -44,7 +44,7 @@ def union(parts: int) -> str:
     return " UNION ALL ".join(f"SELECT ts, host FROM log WHERE bytes > {at}" for at in range(parts))
 
 
-@pytest.mark.parametrize(("text", "most"), [(WINDOW, 5_000), (JOIN, 9_000)], ids=["window", "join"])
+@pytest.mark.parametrize(("text", "most"), [(WINDOW, 4_500), (JOIN, 7_500)], ids=["window", "join"])
 def test_planning_calls_few_functions(text: str, most: int) -> None:
     calls(text)
     assert calls(text) < most
