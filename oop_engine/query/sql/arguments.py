@@ -56,6 +56,8 @@ class Arguments:
         if name == "COUNT_IF":
             name, where = "COUNT", arguments[0]
             arguments = []
+        if (instead := _bounded(name, arguments)) is not None:
+            raise unsupported(self._text, node, *instead)
         if name not in AGGREGATES:
             raise mistake(
                 self._text,
@@ -102,6 +104,17 @@ class Arguments:
                 return there
         self._columns[name] = value
         return name
+
+
+def _bounded(name: str, arguments: list[Any]) -> tuple[str, str] | None:
+    """Return the form and the way out of an aggregate that keeps all values of a group; None: it is another one."""
+    if name not in ("GROUP_CONCAT", "LIST", "ARRAY_AGG") or (name != "GROUP_CONCAT" and len(arguments) > 1):
+        return None
+    form = "string_agg" if name == "GROUP_CONCAT" else f"{name.lower()} without a bound"
+    return (
+        form,
+        "list(x, 100) keeps the first 100 values of each group by event time, and how many there were beyond",
+    )
 
 
 def _is_constant(node: Any) -> bool:

@@ -203,3 +203,52 @@ SELECT id, CASE WHEN ok THEN bytes ELSE x END AS c FROM log
 SELECT id, coalesce(kind, bytes, 0) AS c, coalesce(NULL, host, 'q') AS d FROM log
 SELECT id, NOT ok AS a, ok AND NULL AS b, ok OR NULL AS c, ok = NULL AS d FROM log
 SELECT id, (bytes > 3) = ok AS a, ok <> (kind = 1) AS b FROM log
+SELECT id, weekday(ts) a, dayofweek(ts) b, isodow(ts) c, weekofyear(ts) d, yearweek(ts) e, weekday(day) f FROM log
+SELECT id, date_part('weekday', ts) a FROM log
+SELECT id, last_day(ts) a, last_day(day) b FROM log
+SELECT id, atan2(x, bytes) a, atan(x) b, asin(x / 10) c, acos(x / 10) d FROM log
+SELECT id, isinf(g) a, isnan(g) b, isfinite(g) c, isinf(f) d FROM dec
+SELECT id, isinf(k) a, isinf(a) FROM dec
+SELECT id, degrees(x) a, radians(x) b, pi() c FROM log
+SELECT id, split_part(s, ',', -1) a, split_part(s, ',', -2) b, split_part(s, ',', -3) c, split_part(s, ',', -9) d FROM txt
+SELECT id, split_part(s, ',', 0) a, split_part(s, ',', 1) b, split_part(s, ',', 2) c, split_part(s, 'a', -1) d FROM txt
+SELECT id, split_part(s, ',b', -1) a, split_part(s, '(', 1) b, split_part(s, 'x\', 2) c, split_part(s, ' ', -2) d FROM txt
+SELECT id, date_diff('day', day, DATE '2026-01-05') a, datediff('month', day, ts) b, date_diff('week', ts, day) c, date_diff('quarter', day, ts) d, date_diff('year', day, ts) e FROM log
+SELECT id, date_diff('second', TIMESTAMP '2026-01-01 00:02:00.5', ts) a, date_diff('minute', day, ts) b, date_diff('hour', ts, day) c, date_diff('millisecond', day, ts) d, date_diff('microsecond', ts, TIMESTAMP '1960-01-01') e FROM log
+SELECT id, date_diff('day', z, ts) a, date_diff('hour', ts, z) b FROM zoned
+SELECT id, date_diff('day', w, w) a, date_diff('hours', w, TIMESTAMP '2026-01-01 00:00:00') b FROM zoned
+SELECT id, TRY_CAST(s AS INTEGER) a, TRY_CAST(s AS BIGINT) b, TRY_CAST(s AS TINYINT) c FROM txt
+SELECT id, TRY_CAST(s AS DOUBLE) a, TRY_CAST(s AS FLOAT) b FROM txt
+SELECT id, TRY_CAST(s AS BOOLEAN) a FROM txt
+SELECT id, TRY_CAST(s AS DATE) a, TRY_CAST(s AS TIMESTAMP) b FROM txt
+SELECT id, TRY_CAST(s AS DECIMAL(10, 2)) a, TRY_CAST(s AS DECIMAL(2, 1)) b FROM txt
+SELECT id, TRY_CAST(bytes AS TINYINT) a, TRY_CAST(bytes AS UTINYINT) b, TRY_CAST(bytes AS VARCHAR) c, TRY_CAST(x AS INTEGER) d, TRY_CAST(ts AS DATE) e, TRY_CAST(bytes AS BOOLEAN) f FROM log
+SELECT id, TRY_CAST(a AS TINYINT) a, TRY_CAST(c AS INTEGER) b, TRY_CAST(c AS DECIMAL(8, 2)) c, TRY_CAST(g AS INTEGER) d, TRY_CAST(f AS BIGINT) e, TRY_CAST(u64 AS INTEGER) f, TRY_CAST(u64 AS BIGINT) g FROM dec
+SELECT id, TRY_CAST(g AS DECIMAL(4, 1)) a, TRY_CAST(us AS SMALLINT) b, TRY_CAST(t AS UTINYINT) c, TRY_CAST(f AS DECIMAL(9, 3)) d, TRY_CAST(a AS DOUBLE) e FROM dec
+SELECT count(*) AS n, sum(TRY_CAST(s AS BIGINT)) AS b FROM txt WHERE TRY_CAST(s AS DOUBLE) IS NOT NULL
+SELECT id, xor(bytes, 3) a, bytes & 3 b, bytes | 4 c, ~bytes e, kind & bytes f FROM log
+SELECT id, t & 3 a, us | 5 b, ~t c FROM dec
+SELECT id, date_add(ts, INTERVAL 5 MINUTE) a, date_add(day, INTERVAL 5 DAY) b FROM log
+SELECT id, s SIMILAR TO '[a-z]+' a, s NOT SIMILAR TO 'a.*' b FROM txt
+SELECT id, position('a' IN s) a, strpos(s, 'a') b, instr(s, '😀') c, strpos(s, 'zz') d, strpos(s, '') e FROM txt
+SELECT id, strlen(s) a, length(s) b FROM txt
+SELECT a.id, b.id AS i FROM log a JOIN other b ON a.host IS NOT DISTINCT FROM b.host AND a.kind = b.kind
+SELECT a.id, b.id AS i FROM log a JOIN other b ON a.host IS NOT DISTINCT FROM b.host
+SELECT a.id, b.id AS i FROM log a LEFT JOIN other b ON a.kind IS NOT DISTINCT FROM b.kind AND a.bytes = b.bytes
+SELECT a.id, b.id AS i FROM log a LEFT JOIN other b ON a.kind IS NOT DISTINCT FROM b.bytes
+SELECT a.id, b.id AS i FROM log a RIGHT JOIN other b ON a.day IS NOT DISTINCT FROM b.day AND a.kind = b.kind AND a.id > 20
+SELECT a.id, b.id AS i FROM log a FULL JOIN other b ON a.price IS NOT DISTINCT FROM b.price AND a.x IS NOT DISTINCT FROM b.x
+SELECT a.id, b.id AS i FROM log a JOIN other b ON a.ok IS NOT DISTINCT FROM b.ok AND a.ts IS NOT DISTINCT FROM b.ts
+SELECT a.id, b.id AS i FROM zoned a JOIN zoned b ON a.z IS NOT DISTINCT FROM b.z AND a.id = b.id + 1
+SELECT a.id, b.id AS i FROM zoned a JOIN zoned b ON a.w IS NOT DISTINCT FROM b.w
+SELECT a.id, b.id AS i FROM log a JOIN other b ON coalesce(a.host, 'z') IS NOT DISTINCT FROM upper(b.host)
+SELECT a.id, b.id AS i FROM log a JOIN other b ON a.bytes + b.bytes = 7
+SELECT a.id, b.id AS i FROM log a JOIN other b ON a.bytes + b.bytes = 7 AND a.host = b.host
+SELECT a.id, b.id AS i FROM log a JOIN other b ON a.bytes - b.bytes = 1
+SELECT a.id, b.id AS i FROM log a JOIN other b ON b.bytes - a.bytes = -2
+SELECT a.id, b.id AS i FROM log a LEFT JOIN other b ON 3 = (b.bytes - (a.bytes - 1))
+SELECT a.id, b.id AS i FROM log a, other b WHERE a.id + b.id = 30
+SELECT a.id FROM log a WHERE EXISTS (SELECT 1 FROM other b WHERE b.host IS NOT DISTINCT FROM a.host AND b.bytes > 12)
+SELECT a.id FROM log a WHERE NOT EXISTS (SELECT 1 FROM other b WHERE b.kind IS NOT DISTINCT FROM a.kind AND b.bytes = 3)
+SELECT a.id FROM log a SEMI JOIN other b ON a.host IS NOT DISTINCT FROM b.host
+SELECT a.id FROM log a ANTI JOIN other b ON a.bytes IS NOT DISTINCT FROM b.bytes

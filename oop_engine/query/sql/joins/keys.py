@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from oop_engine.query.sql.plans import project
 from oop_engine.query.sql.reading.mistakes import mistake
 from oop_engine.query.sql.relation import NamedStream
 from oop_engine.query.sql.scalar.expressions import Expressions
-from oop_engine.query.sql.scalar.types import Typed, cast, common
+from oop_engine.query.sql.scalar.types import Typed, cast, common, is_text
 
 __all__ = ["with_keys"]
 
@@ -29,10 +30,15 @@ def with_keys(
         pairs.append(_pair(text, None, [sides[0].column(a), sides[1].column(b)], sides))
     for part in condition.rest:
         found = _both(part, left, right)
+        if found is None and not condition.pairs:
+            found = _apart(text, part, left, right)
         if found is None:
             rest.append(part)
+            continue
+        values = [side.value(one) for side, one in zip(sides, found, strict=True)]
+        if isinstance(part, exp.NullSafeEQ):
+            pairs += _null_safe(text, part, values, sides)
         else:
-            values = [side.value(one) for side, one in zip(sides, found, strict=True)]
             pairs.append(_pair(text, part, values, sides))
     return replace(condition, pairs=pairs, rest=rest), sides[0].relation(), sides[1].relation()
 
@@ -77,18 +83,91 @@ class _Side:
 
 
 def _pair(text: str, node: Any, values: list[Typed], sides: list[_Side]) -> tuple[str, str]:
+    kind = _common(text, node, values)
+    left, right = (side.add(one, kind) for side, one in zip(sides, values, strict=True))
+    return left, right
+
+
+def _common(text: str, node: Any, values: list[Typed]) -> pa.DataType:
+    """Return the type of both keys; raises ``UsageError`` where they have none in common."""
     kinds = [one.kind for one in values]
     kind = kinds[0] if kinds[0] == kinds[1] else common(kinds)
     if kind is None:
         words = f"{kinds[0]} and {kinds[1]} cannot be compared: cast one, CAST(x AS ...)"
         raise mistake(text, exp.Null() if node is None else node, words)
-    left, right = (side.add(one, kind) for side, one in zip(sides, values, strict=True))
+    return kind
+
+
+def _null_safe(text: str, node: Any, values: list[Typed], sides: list[_Side]) -> list[tuple[str, str]]:
+    """Return two pairs of columns, for a join pairs no nulls: whether a value is null, and it with another for null."""
+    kind = _common(text, node, values)
+    alike = [
+        cast(
+            replace(one, expression=pc.field(one.expression)) if isinstance(one.expression, str) else one,
+            kind,
+        )
+        for one in values
+    ]
+    other = pc.scalar(_any_value(kind))
+    unknown = [Typed(pc.is_null(one.expression), pa.bool_()) for one in alike]
+    filled = [Typed(pc.coalesce(one.expression, other), kind) for one in alike]
+    return [_added(pair, sides) for pair in (unknown, filled)]
+
+
+def _any_value(kind: pa.DataType) -> pa.Scalar:
+    """Return a value of a type."""
+    if is_text(kind) or pa.types.is_boolean(kind):
+        return pa.scalar("" if is_text(kind) else False, kind)
+    if pa.types.is_decimal(kind):
+        return pa.scalar(Decimal(0), kind)
+    return pa.scalar(0, pa.int32() if pa.types.is_date32(kind) else pa.int64()).cast(kind)
+
+
+def _added(values: list[Typed], sides: list[_Side]) -> tuple[str, str]:
+    left, right = (side.add(one, one.kind) for side, one in zip(sides, values, strict=True))
     return left, right
+
+
+def _apart(text: str, node: Any, left: NamedStream, right: NamedStream) -> tuple[Any, Any] | None:
+    """Return the sides of ``a.x + b.y = z`` and ``a.x - b.y = z`` as equal keys, ``b.y = z - a.x``.
+
+    None: it is another condition, or one over floats, whose sums are rounded.
+    """
+    if type(node) is not exp.EQ or node.find(exp.Query):
+        return None
+    for both, rest in ((node.this, node.expression), (node.expression, node.this)):
+        while isinstance(both, exp.Paren):
+            both = both.this
+        if not isinstance(both, exp.Add | exp.Sub) or rest.find(exp.Column):
+            continue
+        a, b = both.this, both.expression
+        if not (_is_of(a, left, right) and _is_of(b, right, left)) and not (
+            _is_of(a, right, left) and _is_of(b, left, right)
+        ):
+            continue
+        if not all(_is_whole(text, one, left, right) for one in (a, b)) or not _is_whole_literal(rest):
+            continue
+        alone = exp.Sub(this=rest.copy(), expression=exp.Paren(this=a.copy()))
+        if isinstance(both, exp.Sub):
+            alone = exp.Sub(this=a.copy(), expression=rest.copy())
+        return (alone, b) if _is_of(a, left, right) else (b, alone)
+    return None
+
+
+def _is_whole(text: str, node: Any, left: NamedStream, right: NamedStream) -> bool:
+    """Tell whether an expression of one side is an integer."""
+    side = left if _is_of(node, left, right) else right
+    return bool(pa.types.is_integer(Expressions(text, side.names, side.stream.schema).of(node).kind))
+
+
+def _is_whole_literal(node: Any) -> bool:
+    inner = node.this if isinstance(node, exp.Neg) else node
+    return isinstance(inner, exp.Literal) and not inner.is_string and inner.this.isdigit()
 
 
 def _both(node: Any, left: NamedStream, right: NamedStream) -> tuple[Any, Any] | None:
     """Return the sides of an equality, that of the left relation first; None: it is another condition."""
-    if not isinstance(node, exp.EQ) or node.find(exp.Query):
+    if not isinstance(node, exp.EQ | exp.NullSafeEQ) or node.find(exp.Query):
         return None
     for a, b in ((node.this, node.expression), (node.expression, node.this)):
         if _is_of(a, left, right) and _is_of(b, right, left):

@@ -47,7 +47,6 @@ _FLAGS = {
 """Parts of functions that are no expressions, and that are read or say nothing about the answer."""
 _WORDS = (exp.Literal, exp.Identifier, exp.Boolean, exp.Var, exp.DataType, exp.Anonymous, exp.Parameter)
 _WHOLE: dict[type, str] = {
-    exp.TryCast: "CAST(x AS ...) behind a WHERE",
     exp.Schema: "the columns in the order of SELECT",
 }
 
@@ -55,7 +54,7 @@ _WHOLE: dict[type, str] = {
 def check_all_read(text: str, tree: Any) -> None:
     """Raise ``UsageError`` at the first part of a statement that the planner does not read."""
     for node in tree.walk():
-        if (isinstance(tree, exp.Insert) and type(node) in _WHOLE) or type(node) is exp.TryCast:
+        if isinstance(tree, exp.Insert) and type(node) in _WHOLE:
             raise unsupported(text, node, node.sql("duckdb")[:60], _WHOLE[type(node)])
         known = _READ.get(type(node))
         for name, part in node.args.items():

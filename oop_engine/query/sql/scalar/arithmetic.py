@@ -12,6 +12,7 @@ from sqlglot import exp
 from oop_engine.query.sql.reading.mistakes import mistake
 from oop_engine.query.sql.scalar.functions import case_of, divided, remainder, whole_quotient
 from oop_engine.query.sql.scalar.literals import interval_us, literal_as
+from oop_engine.query.sql.scalar.tried import tried
 from oop_engine.query.sql.scalar.types import (
     Typed,
     cast,
@@ -20,6 +21,7 @@ from oop_engine.query.sql.scalar.types import (
     is_time,
     literal,
     named,
+    rounded,
     to_common,
 )
 
@@ -30,6 +32,10 @@ __all__ = ["ARITHMETIC"]
 
 _MOST_DIGITS, _WHOLE_DIGITS = 38, 18
 _RECKONED = {exp.Add: pc.add_checked, exp.Sub: pc.subtract_checked, exp.Mul: pc.multiply_checked}
+_BITWISE = {
+    exp.BitwiseAnd: pc.bit_wise_and, exp.BitwiseOr: pc.bit_wise_or, exp.BitwiseXor: pc.bit_wise_xor,
+    exp.BitwiseNot: pc.bit_wise_not,
+}  # fmt: skip
 _FLOATING = {exp.Add: pc.add, exp.Sub: pc.subtract, exp.Mul: pc.multiply}
 
 
@@ -171,15 +177,39 @@ def _converted(of: Expressions, node: Any) -> Typed:
     if value.is_literal and is_text(value.kind) and not is_text(kind):
         return literal_as(of.text, value, kind, node)
     if pa.types.is_floating(value.kind) and pa.types.is_integer(kind):
-        rounded = pc.round(value.expression, 0, round_mode="half_to_even")
-        return Typed(rounded.cast(kind), kind)
+        return of.typed(rounded(value, 0, "half_to_even").cast(kind), node)
     digits = kind.scale if pa.types.is_decimal(kind) else 0 if pa.types.is_integer(kind) else None
     if digits is not None and (pa.types.is_decimal(value.kind) or pa.types.is_floating(value.kind)):
-        rounded = pc.round(value.expression, digits, round_mode="half_towards_infinity")
-        return cast(Typed(rounded, value.kind), kind)
+        whole = Typed(rounded(value, digits, "half_towards_infinity"), value.kind)
+        return of.typed(cast(whole, kind).expression, node)
     if pa.types.is_boolean(value.kind) and is_text(kind):
         return of.typed(value.expression.cast(kind), node)
-    return cast(value, kind, safe=not is_time(kind))
+    found = cast(value, kind, safe=not is_time(kind))
+    return found if found.is_literal else of.typed(found.expression, node)
+
+
+def _later(of: Expressions, node: Any) -> Typed:
+    """Return ``date_add(ts, INTERVAL ...)``."""
+    return _arithmetic(of, exp.Add(this=node.this, expression=node.expression))
+
+
+def _tried(of: Expressions, node: Any) -> Typed:
+    """Return a value in another type, null where it has none there."""
+    kind = named(node.args["to"])
+    if kind is None:
+        return _converted(of, node)
+    value = of.of(node.this)
+    found = tried(value, kind)
+    return _converted(of, node) if found is None else of.typed(found, node)
+
+
+def _bits(of: Expressions, node: Any) -> Typed:
+    """Return the bits of integers combined; of mixed types in 64 bits."""
+    parts = [node.this] if isinstance(node, exp.BitwiseNot) else [node.this, node.expression]
+    values = of.alike(node, *parts)
+    if not pa.types.is_integer(values[0].kind):
+        raise mistake(of.text, node, f"bits are of integers; this is {values[0].kind}")
+    return of.typed(_BITWISE[type(node)](*(one.expression for one in values)), node)
 
 
 def _joined_texts(of: Expressions, node: Any) -> Typed:
@@ -193,7 +223,10 @@ ARITHMETIC: dict[Any, Any] = {
     exp.Interval: _interval,
     exp.Case: _case,
     exp.If: _if_else,
+    exp.TryCast: _tried,
     exp.Cast: _converted,
+    **dict.fromkeys(_BITWISE, _bits),
+    exp.DateAdd: _later,
     exp.DPipe: _joined_texts,
 }
 """Arithmetic by the classes of the parser."""

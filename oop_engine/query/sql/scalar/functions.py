@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 
 from oop_engine.query.sql.scalar.shown import in_format
 from oop_engine.query.sql.scalar.text_functions import TEXT_FUNCTIONS, known
-from oop_engine.query.sql.scalar.types import Typed, cast, is_text, is_time, literal, to_common
+from oop_engine.query.sql.scalar.types import Typed, cast, is_text, is_time, literal, rounded, to_common
 
 __all__ = ["FUNCTIONS", "MOMENTS", "PARTS", "case_of", "divided", "remainder", "whole_quotient"]
 
@@ -87,7 +88,7 @@ def _rounded(value: Typed, digits: Typed | None = None) -> Any:
     places = 0 if digits is None else int(known(digits, "the digits of round"))
     if pa.types.is_integer(value.kind) and places >= 0:
         return value.expression
-    return pc.round(value.expression, places, round_mode="half_towards_infinity")
+    return rounded(value, places, "half_towards_infinity")
 
 
 def _greatest(*values: Typed) -> Any:
@@ -187,8 +188,14 @@ PARTS: dict[str, Function] = {
     "QUARTER": lambda t: pc.quarter(t.expression),
     "WEEK": lambda t: pc.iso_week(t.expression),
     "ISOYEAR": lambda t: pc.iso_year(t.expression),
+    "YEARWEEK": lambda t: pc.add(
+        pc.multiply(pc.iso_year(t.expression), pc.scalar(100)), pc.iso_week(t.expression)
+    ),
     "DOW": lambda t: pc.day_of_week(t.expression, count_from_zero=True, week_start=7),
-    "DAYOFWEEK": lambda t: pc.day_of_week(t.expression, count_from_zero=True, week_start=7),
+    **dict.fromkeys(
+        ("DAYOFWEEK", "WEEKDAY"),
+        lambda t: pc.day_of_week(t.expression, count_from_zero=True, week_start=7),
+    ),
     "ISODOW": lambda t: pc.day_of_week(t.expression, count_from_zero=False, week_start=1),
     "DOY": lambda t: pc.day_of_year(t.expression),
     "DAYOFYEAR": lambda t: pc.day_of_year(t.expression),
@@ -213,6 +220,7 @@ FUNCTIONS: dict[str, Function] = {
     "IS_NAN": lambda v: pc.is_nan(_float(v)),
     "ISNAN": lambda v: pc.is_nan(_float(v)),
     "ISFINITE": lambda v: pc.is_finite(_float(v)),
+    "IS_INF": lambda v: pc.is_inf(_float(v)),
     "ABS": _same(pc.abs_checked),
     "SIGN": lambda v: pc.sign(v.expression).cast(pa.int8()),
     "FLOOR": _whole_as_it_is(pc.floor),
@@ -227,6 +235,13 @@ FUNCTIONS: dict[str, Function] = {
     "SIN": _of_float(pc.sin),
     "COS": _of_float(pc.cos),
     "TAN": _of_float(pc.tan),
+    "ASIN": _of_float(pc.asin),
+    "ACOS": _of_float(pc.acos),
+    "ATAN": _of_float(pc.atan),
+    "ATAN2": lambda a, b: pc.atan2(_float(a), _float(b)),
+    "PI": lambda: pc.scalar(math.pi),
+    "DEGREES": lambda v: pc.multiply(_float(v), pc.scalar(180 / math.pi)),
+    "RADIANS": lambda v: pc.multiply(_float(v), pc.scalar(math.pi / 180)),
     "POWER": lambda a, b: pc.power(_float(a), _float(b)),
     "GREATEST": _greatest,
     "LEAST": _least,

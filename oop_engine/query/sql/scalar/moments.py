@@ -52,6 +52,42 @@ def _truncated(of: Expressions, node: Any) -> Typed:
     return of.typed(pc.floor_temporal(of.moment(node.this).expression, unit=unit.lower()), node)
 
 
+def _difference(of: Expressions, node: Any) -> Typed:
+    """Return how many beginnings of a unit are between two moments; of weeks how often seven days."""
+    unit = _singular(node.args["unit"].name, MOMENTS)
+    if unit not in MOMENTS:
+        words = f"no unit {unit!r}; there are {', '.join(sorted(MOMENTS))}{did_you_mean(unit, MOMENTS)}"
+        raise mistake(of.text, node, words)
+    start, end = (_wall_us(of.moment(one)) for one in (node.expression, node.this))
+    return of.typed(_between(unit, start, end).cast(pa.int64()), node)
+
+
+def _wall_us(moment: Typed) -> Any:
+    """Return a moment in microseconds, of a zone that of UTC."""
+    return cast(moment, pa.timestamp("us")).expression
+
+
+def _between(unit: str, start: Any, end: Any) -> Any:
+    if unit == "WEEK":
+        days = pc.days_between(start, end)
+        return pc.divide(days, pc.scalar(7))
+    if unit == "MONTH":
+        first, last = (
+            pc.add(pc.multiply(pc.year(one), pc.scalar(12)), pc.month(one)) for one in (start, end)
+        )
+        return pc.subtract(last, first)
+    return getattr(pc, f"{unit.lower()}s_between")(start, end)
+
+
+def _last_day(of: Expressions, node: Any) -> Typed:
+    """Return the last day of the month of a moment."""
+    days = cast(of.moment(node.this), pa.date32(), safe=False).expression
+    after = pc.ceil_temporal(days, unit="month", ceil_is_strictly_greater=True)
+    return of.typed(
+        pc.subtract(after.cast(pa.int32()), pc.scalar(pa.scalar(1, pa.int32()))).cast(pa.date32()), node
+    )
+
+
 def _bucketed(of: Expressions, node: Any) -> Typed:
     """Return the start of the window that a moment is in; windows begin on 2000-01-03, as in DuckDB."""
     width, moment = interval_us(of.text, node.this), of.moment(node.expression)
@@ -93,5 +129,7 @@ OF_MOMENTS: dict[Any, Any] = {
     exp.TimestampTrunc: _truncated,
     exp.DateTrunc: _truncated,
     exp.DateBin: _bucketed,
+    exp.DateDiff: _difference,
+    exp.LastDay: _last_day,
 }
 """Functions of moments by the classes of the parser."""

@@ -76,7 +76,10 @@ def _like(of: Expressions, node: Any, sign: str = "") -> Typed:
     pattern = of.of(node.expression)
     if not pattern.is_literal:
         raise unsupported(
-            of.text, node, "LIKE with a pattern that is a column", "write the pattern as a text"
+            of.text,
+            node,
+            "LIKE with a pattern that is a column",
+            "write the pattern as a text, or compute it before, with a function of Python in with_columns",
         )
     if pattern.value is None:
         return literal(None, pa.bool_())
@@ -87,6 +90,11 @@ def _like(of: Expressions, node: Any, sign: str = "") -> Typed:
         raise mistake(of.text, node, f"nothing is behind the escape {sign!r} at the end of the pattern")
     found = pc.match_like(text, written, ignore_case=without_case)
     return Typed(pc.invert(found) if node.args.get("negate") else found, pa.bool_())
+
+
+def _similar(of: Expressions, node: Any) -> Typed:
+    """Return whether a whole text matches a pattern, a regular expression as in DuckDB."""
+    return of.of(exp.Anonymous(this="REGEXP_FULL_MATCH", expressions=[node.this, node.expression]))
 
 
 def _like_with_escape(of: Expressions, node: Any) -> Typed:
@@ -129,5 +137,6 @@ PREDICATES: dict[Any, Any] = {
     exp.Like: _like,
     exp.ILike: _like,
     exp.Escape: _like_with_escape,
+    exp.SimilarTo: _similar,
 }
 """Predicates by the classes of the parser."""

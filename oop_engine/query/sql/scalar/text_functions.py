@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Callable
 from typing import Any
 
@@ -59,13 +60,34 @@ def _concat(*values: Typed) -> Any:
 
 
 def _split_part(text: Typed, sign: Typed, at: Typed) -> Any:
-    place, by = int(known(at, "the place")), re.escape(str(known(sign, "the sign")))
-    if place < 1 or not by:
-        msg = "the place counts from 1, and the sign is not empty"
+    """Return the part at a place, from 1 on, or from the end, -1; the empty text where there is none."""
+    place, by = int(known(at, "the place")), str(known(sign, "the sign"))
+    if not by:
+        msg = "the sign between the parts is not empty: substring(x, n, 1) has one sign"
         raise ValueError(msg)
-    pattern = f"(?s)^(?:.*?{by}){{{place - 1}}}(?P<part>.*?)(?:{by}.*)?$"
-    found = pc.struct_field(pc.extract_regex(text_of(text), pattern), ["part"])
-    return _or_empty(found, text)
+    if place < 0 and any(by[:many] == by[-many:] for many in range(1, len(by))):
+        msg = f"from the end parts are found between signs that do not overlap; {by!r} ends as it begins"
+        raise ValueError(msg)
+    if place < 0:
+        return pc.utf8_reverse(_part(pc.utf8_reverse(text_of(text)), text, by[::-1], -place))
+    return _part(text_of(text), text, by, place)
+
+
+def _part(whole: Any, text: Typed, by: str, place: int) -> Any:
+    if place == 0:
+        return _or_empty(literal(None, pa.string()).expression, text)
+    inner = quoted(by)
+    pattern = f"(?s)^(?:.*?{inner}){{{place - 1}}}(?P<part>.*?)(?:{inner}.*)?$"
+    return _or_empty(pc.struct_field(pc.extract_regex(whole, pattern), ["part"]), text)
+
+
+def quoted(text: str) -> str:
+    r"""Return a pattern of a text as it is.
+
+    >>> print(quoted("a.b|\\"))
+    a\.b\|\\
+    """
+    return "".join(f"\\{one}" if one in string.punctuation else one for one in text)
 
 
 def _or_empty(found: Any, text: Typed) -> Any:
@@ -119,8 +141,12 @@ def _contains(text: Typed, part: Typed) -> Any:
 
 
 def _found(text: Typed, part: Typed) -> Any:
-    """Return where a text begins in another, from 0; -1: it is not there."""
-    return pc.find_substring(text_of(text), str(known(part, "the text that is looked for"))).cast(pa.int64())
+    """Return where a text begins in another, in signs from 1; 0: it is not there."""
+    pattern = f"(?s)^(?P<before>.*?){quoted(str(known(part, 'the text that is looked for')))}"
+    before = pc.struct_field(pc.extract_regex(text_of(text), pattern), ["before"])
+    place = pc.add(pc.utf8_length(before).cast(pa.int64()), pc.scalar(1))
+    nothing = pc.if_else(pc.is_null(text_of(text)), pc.scalar(pa.scalar(None, pa.int64())), pc.scalar(0))
+    return pc.coalesce(place, nothing)
 
 
 def _starts(text: Typed, part: Typed) -> Any:
@@ -162,8 +188,9 @@ TEXT_FUNCTIONS: dict[str, Function] = {
     "UPPER": lambda t: pc.utf8_upper(text_of(t)),
     "LOWER": lambda t: pc.utf8_lower(text_of(t)),
     "LENGTH": lambda t: pc.utf8_length(text_of(t)).cast(pa.int64()),
-    "INSTR": lambda t, part: pc.add(_found(t, part), pc.scalar(1)),
-    "STR_POSITION": lambda t, part: pc.add(_found(t, part), pc.scalar(1)),
+    "INSTR": _found,
+    "STR_POSITION": _found,
+    "STRLEN": lambda t: pc.binary_length(text_of(t)).cast(pa.int64()),
     "REPEAT": lambda t, n: pc.binary_repeat(text_of(t), int(known(n, "the number of repeat"))),
     "CONCAT_WS": lambda sign, *parts: pc.binary_join_element_wise(
         *map(text_of, parts), text_of(sign), null_handling="skip"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -21,10 +22,12 @@ __all__ = [
     "is_time",
     "literal",
     "named",
+    "rounded",
     "to_common",
 ]
 
 MOMENT = pa.timestamp("us")
+_WHOLE_FLOAT = 2.0**53
 _EXACT_DIGITS = 15  # so many digits are an integer that a float holds, as is a power of ten
 _NAMES = {
     "TINYINT": pa.int8(), "SMALLINT": pa.int16(), "INT": pa.int32(), "BIGINT": pa.int64(), "INT128": pa.int64(),
@@ -126,12 +129,28 @@ def cast(value: Typed, kind: pa.DataType, *, safe: bool = True) -> Typed:
     if is_text(value.kind) and pa.types.is_timestamp(kind) and kind.tz is None:
         # a text with or without an offset: the wall clock of UTC
         return Typed(expression.cast(kind), kind)
+    if pa.types.is_boolean(value.kind) and pa.types.is_decimal(kind):
+        return cast(Typed(expression.cast(pa.int8()), pa.int8()), kind)
+    if pa.types.is_decimal(value.kind) and pa.types.is_boolean(kind):
+        return Typed(pc.not_equal(expression, literal(Decimal(0), value.kind).expression), kind)
     if pa.types.is_integer(value.kind) and pa.types.is_decimal(kind):
         expression = expression.cast(pa.decimal128(38, kind.scale))
     if pa.types.is_decimal(value.kind) and pa.types.is_floating(kind):
         expression = _float_of(expression, value.kind)
+    if pa.types.is_integer(value.kind) and pa.types.is_floating(kind):
+        safe = False  # the nearest float of an integer beyond 2^53, as in SQL
     options = pc.CastOptions(kind) if safe else pc.CastOptions.unsafe(kind)
     return Typed(expression.cast(options=options), kind)
+
+
+def rounded(value: Typed, places: int, mode: str) -> Any:
+    """Return a number with so many digits; a large float has no fraction, and Arrow's rounding would overflow."""
+    number = value.expression
+    if places < 0 or not pa.types.is_floating(value.kind):
+        return pc.round(number, places, round_mode=mode)
+    is_small = pc.less(pc.abs(number), pc.scalar(pa.scalar(_WHOLE_FLOAT, value.kind)))
+    small = pc.if_else(is_small, number, pc.scalar(pa.scalar(0.0, value.kind)))
+    return pc.if_else(is_small, pc.round(small, places, round_mode=mode), number)
 
 
 def _float_of(expression: Any, kind: pa.DataType) -> Any:
