@@ -1,7 +1,7 @@
 """TRY_CAST: values in another type, null where they have none there.
 
-Arrow's casts raise for the first value that does not fit, so each value is checked before: texts by a grammar of what
-DuckDB reads, numbers by the least and the largest value of the type.
+Arrow's casts raise for the first value that does not fit, so each value is checked before: texts by a grammar of the
+forms that DuckDB reads, numbers by the least and the largest value of the type.
 """
 
 from __future__ import annotations
