@@ -197,6 +197,7 @@ class Validation:
         self.refusing = np.zeros(0, np.int64)
         self.hint: Hint | None = None
         self._hints = dict[tuple[str, pa.DataType], str]()
+        self._texts = dict[str, pa.Array | None]()  # dictionaries that are sound, by column
 
     @property
     def next_row(self) -> int:
@@ -221,8 +222,8 @@ class Validation:
             [columns[name] for name in names],
             **({"names": names} if coded else {"schema": self._schema.fields}),
         )
-        numbers = self._row + np.flatnonzero(good)
-        self._row += rows.num_rows
+        first, self._row = self._row, self._row + rows.num_rows
+        numbers = np.arange(first, self._row) if good.all() else first + np.flatnonzero(good)
         if len(numbers) < rows.num_rows:
             columns = {name: column.filter(pa.array(good)) for name, column in columns.items()}
             batch = batch.filter(pa.array(good))
@@ -238,7 +239,7 @@ class Validation:
         if rows.schema.get_field_index(REFUSED) >= 0:
             rows = self._refuse_lines(rows, good)
         found = {
-            name: _coded(column) if name in self._coded else _sound(column)
+            name: self._in_codes(name, column) if name in self._coded else _sound(column)
             for name, column in zip(rows.schema.names, rows.columns, strict=True)
         }
         rows = pa.RecordBatch.from_pydict(found)
@@ -257,6 +258,19 @@ class Validation:
                 self._refuse(rows, f"{field.name} is beyond ±2^62 {self._schema.unit}", good & far)
                 good &= ~far
         return columns, good
+
+    def _in_codes(self, name: str, column: pa.Array) -> pa.Array:
+        """Return a column as ``_coded`` does; texts that are those of the page before are not checked again."""
+        if column.type != _CODES:
+            return _sound(column)
+        known = self._texts.get(name)
+        if known is not None and known.equals(column.dictionary) and _fit(column.indices, len(known)):
+            return column
+        found = _coded(column)
+        self._texts[name] = (
+            column.dictionary if found is column and not column.dictionary.null_count else None
+        )
+        return found
 
     def _refuse_lines(self, rows: pa.RecordBatch, good: NDArray[np.bool_]) -> pa.RecordBatch:
         """Refuse rows that the reader could not parse; return the columns without the two that mark them."""
@@ -340,16 +354,21 @@ def _coded(column: pa.Array) -> pa.Array:
 
     Where a text of its dictionary is no UTF-8 it is texts, for only these tell which rows have it.
     """
-    if column.type != _CODES or column.dictionary.null_count:
+    if column.dictionary.null_count:
         return _sound(column)
     try:
         column.validate(full=True)  # of its texts and its codes
     except pa.ArrowInvalid:
-        ends = pc.min_max(column.indices).as_py()
-        if ends["min"] is not None and not 0 <= ends["min"] <= ends["max"] < len(column.dictionary):
+        if not _fit(column.indices, len(column.dictionary)):
             raise
         return _sound(column.dictionary_decode())
     return column
+
+
+def _fit(codes: pa.Array, texts: int) -> bool:
+    """Tell whether all codes that are not null are below ``texts``."""
+    ends = pc.min_max(codes).as_py()
+    return ends["min"] is None or bool(0 <= ends["min"] <= ends["max"] < texts)
 
 
 def _plain(rows: pa.RecordBatch) -> pa.RecordBatch:
