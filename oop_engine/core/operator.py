@@ -66,7 +66,7 @@ class Operator:
 
     Rewrites of a graph, and the cut for Spark, know no operator by its name.  They ask: ``partition_keys``,
     ``lineage``, ``keeps_order``, ``halves``, ``is_union``, ``distributes``, ``wants``,
-    ``reads``.  Defaults are the safe answers.
+    ``reads``, ``uses_arrival``.  Defaults are the safe answers.
     """
 
     inputs: tuple[str, ...] = ("in",)

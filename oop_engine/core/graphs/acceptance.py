@@ -19,6 +19,7 @@ __all__ = ["check_accepts", "check_given", "opened", "output_schemas"]
 _METHODS = (
     "output_schemas", "open", "on_page", "on_punctuation", "on_end", "on_clock", "state", "counts", "save", "load",
     "describe", "partition_keys", "lineage", "keeps_order", "twin", "halves", "reads", "wants",
+    "uses_arrival",
 )  # fmt: skip
 _NAME = re.compile(r"[\w-]+")
 _SUCH = {

@@ -26,6 +26,7 @@ def check_answers(
             (inputs,), _is_keys, f"None, or a list of keys, each a tuple of {len(inputs)} columns, one of each input",
         ),
         "keeps_order": ((inputs,), _is_flag, "True or False"),
+        "uses_arrival": ((), _is_flag, "True or False"),
         "lineage": (
             (outputs[0].names[0], inputs), _is_origin, f"a tuple of {len(inputs)} columns or None, one an input",
         ),

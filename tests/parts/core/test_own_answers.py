@@ -29,6 +29,7 @@ WRONG: dict[str, list[Any]] = {
     "reads": [None, "host", [frozenset(["hosts"])], frozenset(["host"]), ["host"], [{"host"}, {"ts"}], [], 5],
     "partition_keys": ["host", ["host"], [("hosts",)], {("host",)}, (("host",),), 5, [[("host",)]], [("ts", "host")]],
     "keeps_order": [None, "yes", 1],
+    "uses_arrival": [None, "no", 0],
     "lineage": [None, "host", 3, ("hosts",), (None, None)],
 }  # fmt: skip
 CASES = [(method, number) for method, answers in WRONG.items() for number in range(len(answers))]
@@ -59,6 +60,7 @@ def test_a_method_that_fails_is_named(method: str) -> None:
         ("partition_keys", []),
         ("partition_keys", [("host",), ("ts",)]),
         ("keeps_order", True),
+        ("uses_arrival", False),
         ("lineage", (None,)),
         ("lineage", ("host",)),
     ],
