@@ -8,6 +8,7 @@ version of their assignment is in the offset too; where an operator may change, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -93,13 +94,18 @@ class _BatchReader(DataSourceReader):
 
 class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, packed: PackedJob) -> None:
+        # A job is unpacked at the first call: PySpark hides an error of the constructor behind one of its own,
+        # "cannot access local variable 'reader'".
         self._packed = packed
-        self._assignments = AssignmentFolder(packed.job.assignments) if packed.job.assignments else None
         self._target: Offset | None = None
 
     @property
     def _job(self) -> Job:
         return self._packed.job
+
+    @cached_property
+    def _assignments(self) -> AssignmentFolder | None:
+        return AssignmentFolder(self._job.assignments) if self._job.assignments else None
 
     def initialOffset(self) -> Offset:
         return dict.fromkeys(self._job.sources, 0) | self._versions()

@@ -26,6 +26,7 @@ from oop_engine.operators import Apply, BoundedDisorder, Heartbeat, Late, Meld, 
 from oop_engine.spark import run
 from oop_engine.spark.io.segments import Files
 from oop_engine.spark.io.sinks import Parquet
+from oop_engine.spark.io.source import RecordSource
 from oop_engine.spark.run import run_on_spark
 from oop_engine.spark.session import settings
 from oop_engine.traces import write_trace
@@ -186,3 +187,11 @@ def test_a_damaged_file_is_named(spark, tmp_path: Path) -> None:
     source = Files(str(tmp_path), SCHEMA, complete=True)
     with pytest.raises(TraceError, match=r"^[^\n]*/7\.msgpack: [^\n]*$"):
         run_it(of(Punctuate(BoundedDisorder(5))), source, spark=spark, segments_per_batch=8)
+
+
+def test_a_job_that_cannot_be_unpacked_is_an_error_of_a_call_and_not_of_the_constructor() -> None:
+    """PySpark hides an error of the constructor behind "cannot access local variable 'reader'"."""
+    reader = RecordSource({"job": "no job"}).streamReader(None)
+    reader.stop()
+    with pytest.raises(ValueError, match=r"base64|padding|string"):
+        reader.initialOffset()
