@@ -252,3 +252,20 @@ SELECT a.id FROM log a WHERE EXISTS (SELECT 1 FROM other b WHERE b.host IS NOT D
 SELECT a.id FROM log a WHERE NOT EXISTS (SELECT 1 FROM other b WHERE b.kind IS NOT DISTINCT FROM a.kind AND b.bytes = 3)
 SELECT a.id FROM log a SEMI JOIN other b ON a.host IS NOT DISTINCT FROM b.host
 SELECT a.id FROM log a ANTI JOIN other b ON a.bytes IS NOT DISTINCT FROM b.bytes
+SELECT id, (9007199254740993 + id)::DOUBLE AS a, round(g * 1e300, 3) AS b, (9007199254740993 + id) / 2 AS c FROM dec
+SELECT id, ok::DECIMAL(4,1) a, price::BOOLEAN b, ok::INTEGER c, bytes::BOOLEAN d FROM log
+SELECT sum(bytes + 9007199254740993) a, avg(bytes + 9007199254740993) b FROM log
+SELECT id, u64 / 2 a, sqrt(u64) b, u64::FLOAT c FROM dec
+SELECT id, s::VARCHAR a, CAST(s AS VARCHAR) b, s || '' c FROM txt
+SELECT id, day + 7 AS a FROM log
+SELECT sum(CASE WHEN host LIKE 'a%' THEN bytes END) s, count(CASE WHEN ok THEN 1 END) c FROM log
+SELECT host, count(*) n FROM log WHERE host LIKE 'a_' ESCAPE '\' OR host NOT ILIKE 'B%' GROUP BY host
+SELECT id, if(ok, 1, 2) a, CASE ok WHEN TRUE THEN 'y' END b FROM log
+SELECT id FROM log WHERE id IN (1, NULL, 3)
+SELECT id FROM log WHERE id NOT IN (1, NULL, 3)
+SELECT count(*) FROM log a JOIN other b ON a.host IS NOT DISTINCT FROM b.host AND b.ts BETWEEN a.ts AND a.ts + INTERVAL '20' SECOND
+SELECT a.id, b.id i FROM log a ASOF JOIN other b ON a.host IS NOT DISTINCT FROM b.host AND a.ts >= b.ts
+SELECT host, date_diff('hour', min(ts), max(ts)) h, last_day(max(day)) l FROM log GROUP BY host
+SELECT host FROM log GROUP BY host HAVING TRY_CAST(host AS INTEGER) IS NULL
+SELECT TRY_CAST(host AS INTEGER) k, count(*) n FROM log GROUP BY TRY_CAST(host AS INTEGER)
+SELECT bytes & 1 k, xor(kind, 1) x, count(*) n FROM log GROUP BY ALL

@@ -143,6 +143,13 @@ class Expressions:
 
     def _function(self, node: Any) -> Typed:
         name, parts = call_of(node)
+        if isinstance(node, exp.Exists):
+            raise unsupported(
+                self.text,
+                node,
+                "EXISTS beside GROUP BY",
+                "WITH c AS (SELECT ..., EXISTS (...) AS e FROM s), then GROUP BY e",
+            )
         if (
             name in ("DATE_PART", "DATEPART", "DATE_TRUNC")
             and len(parts) == 2
