@@ -18,7 +18,7 @@ from benchmarks.report import machine, write
 __all__ = ["main"]
 
 OUT = Path(__file__).parents[1] / "out"
-CONTENDERS = ("engine", "duckdb-1", "duckdb-2", "polars-1", "polars-2")
+CONTENDERS = ("engine", "duckdb-1", "duckdb-2", "polars-1", "polars-2", "serve")
 WORKLOAD_NAMES = tuple(f"{format}-{question}" for question in QUESTIONS for format in FORMATS)
 _QUICK = (
     *(f"{format}-tumbling_text" for format in FORMATS),

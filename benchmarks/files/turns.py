@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -72,11 +73,16 @@ def measure(
         out = f"{folder}/results.parquet"
         for each in found:
             _whole(each.contender, workload.question, out, paths)
-            each.correct = same_rows(pq.read_table(out), right)
+            each.correct = same_rows(pq.read_table(_answer(out, each.contender)), right)
         for _ in range(rounds):
             for each in found:
-                _take_turn(each, workload.question, out, paths, warm=warm)
+                _take_turn(each, workload.question, out, paths, warm=warm and each.contender != "serve")
     return found
+
+
+def _answer(out: str, contender: str) -> str:
+    """Return where the results of a contender are: those of a service are a folder with a file a checkpoint."""
+    return f"{out}-served" if contender == "serve" else out
 
 
 def _take_turn(each: Measured, question: str, out: str, paths: dict[str, str], *, warm: bool) -> None:
@@ -106,7 +112,30 @@ def _whole(contender: str, question: str, out: str, paths: dict[str, str]) -> tu
             "--out",
             out,
         ]
+    if contender == "serve":
+        command = _service(question, out, paths)
     return _run(command)[1:]
+
+
+def _service(question: str, out: str, paths: dict[str, str]) -> list[str]:
+    """Return the command of a service over files to their ends, with checkpoints, from nothing."""
+    for folder in (served := _answer(out, "serve"), state := f"{out}-state"):
+        shutil.rmtree(folder, ignore_errors=True)
+    kind = "tail" if next(iter(paths.values())).endswith(("jsonl", "csv")) else "folder"
+    sources = [f"--source={name}={kind}:{_whole_of(kind, path)}?follow=no" for name, path in paths.items()]
+    command = [sys.executable, "-m", "oop_engine.cli", "run", f"{GRAPHS}:{question}", *sources, "--drain"]
+    return [*command, f"--sink=results=parquet:{served}", f"--checkpoint={state}"]
+
+
+def _whole_of(kind: str, path: str) -> str:
+    """Return a file that is followed, or the folder in which it is alone."""
+    if kind == "tail":
+        return path
+    folder = Path(f"{path}-alone")
+    folder.mkdir(exist_ok=True)
+    if not (link := folder / Path(path).name).exists():
+        os.link(path, link)
+    return str(folder)
 
 
 def _answering(contender: str, question: str, out: str, turns: int, paths: dict[str, str]) -> list[str]:

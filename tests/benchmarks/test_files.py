@@ -48,12 +48,16 @@ def test_every_question_has_a_query():
 
 @pytest.mark.slow
 def test_a_run_writes_its_figures(tmp_path):
-    asked = ["csv-tumbling_text", "--contenders", "engine", "--rows", "2000", "--few", "0", "--rounds", "1"]
+    asked = [f"{format}-tumbling_text" for format in ("csv", "arrow")]
+    asked += ["--contenders", "engine", "serve", "--rows", "2000", "--few", "0", "--rounds", "1"]
     assert main([*asked, "--out", str(tmp_path)]) == 0
-    [figures] = json.loads((tmp_path / "files.json").read_text())
-    assert figures["correct"]
-    assert 30 < figures["peak_rss_mb"] < 2000
-    assert len(figures["wall_s"]) == len(figures["warm_cpu_s"]) == 1
+    figures = json.loads((tmp_path / "files.json").read_text())
+    assert [each["contender"] for each in figures] == ["engine", "serve"] * 2
+    for each in figures:
+        assert each["correct"]
+        assert 30 < each["peak_rss_mb"] < 2000
+        assert len(each["wall_s"]) == 1
+        assert len(each["warm_cpu_s"]) == (each["contender"] == "engine")  # a service has no second turn
 
 
 @pytest.mark.parametrize(
