@@ -12,18 +12,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from oop_engine.core.graphs.graph import Graph, Stream
 from oop_engine.core.operator import Operator
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
-from oop_engine.core.units import TIME_UNITS
+from oop_engine.lab.invented import invented_runs
 from oop_engine.lab.own.without_own import without_own
 from oop_engine.runners.replay import replay
 from oop_engine.system.kernel import COMPILES, numba
@@ -43,8 +41,6 @@ _COLUMNS = {
 _SCHEMA = Schema(_COLUMNS, "ts", "s")
 _LOG = logging.getLogger("oop_engine")
 _ROWS = 2000
-_SHAPES = (3, 500, 1, 9), (20, 1, 1, 9), (5, 50, 0, 1), (5, 50, 60, 9), (2, 500, 600, 9), (3, 2000, 1, 2000)
-_GAP_S = 60
 _FEW, _MANY = 9, 1000  # keys
 
 
@@ -90,37 +86,14 @@ def _load(graph: Graph, own: bool = False) -> None:
     some = graph if own else without_own(graph.plan())
     plan = some.plan()
     try:
-        for shape in _SHAPES:
-            feeds = {
-                n.name: [*_invented(plan.schema(Stream(n.name)), *shape)] for n in plan.of_kind("source")
-            }
-            replay(some, feeds, on_result=lambda _: None)
+        schemas = {node.name: plan.schema(Stream(node.name)) for node in plan.of_kind("source")}
+        for make in invented_runs():
+            replay(
+                some, {name: [*make(schema)] for name, schema in schemas.items()}, on_result=lambda _: None
+            )
     except Exception as error:  # functions of the user may raise anything
         words = "graph %r: is not warm behind an operator that fails on invented rows: %s"
         _LOG.warning(words, graph.name, " ".join(str(error).split()))
-
-
-def _invented(schema: Schema, pages: int, rows: int, step_s: int, keys: int) -> Iterator[Page]:
-    """Yield pages of so many rows, one every ``step_s`` seconds, a little out of order; a minute between pages."""
-    second, start = TIME_UNITS.get(schema.unit, 1), 0
-    for _ in range(0 if schema.change else pages):
-        numbers = np.arange(rows)
-        columns = {field.name: _column(field, numbers % keys) for field in schema.fields}
-        times = pa.array((start + (numbers - numbers % 3) * step_s) * second)
-        columns[schema.progressing] = times.cast(schema.type_of(schema.progressing))
-        yield Page.of(schema, columns)
-        start += rows * step_s + _GAP_S
-
-
-def _column(field: pa.Field, numbers: NDArray[np.int64]) -> pa.Array:
-    """Return values of a type; nulls of one that no number becomes."""
-    values = pa.array(numbers.astype(np.int32))
-    for steps in ((), (pa.string(),), (pa.int64(),)):
-        try:
-            return reduce(lambda found, kind: found.cast(kind), (*steps, field.type), values)
-        except pa.ArrowException:
-            continue
-    return pa.nulls(len(numbers), field.type)
 
 
 def cache_folder() -> str:

@@ -5,7 +5,6 @@ A registry that is away passes; one that refuses does not.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -16,6 +15,7 @@ from oop_engine.connectors.link import ServerLink, UnreachableError
 from oop_engine.connectors.registry.wire import head_of
 from oop_engine.core.errors import SetupError, UsageError
 from oop_engine.system.addresses import Address
+from oop_engine.system.on_thread import on_thread
 from oop_engine.system.stopwatch import wall
 
 __all__ = ["Given", "Schemas"]
@@ -80,7 +80,7 @@ class Schemas:
 
     async def fetch_one(self, number: int) -> None:
         """Fetch a schema once."""
-        found = await asyncio.to_thread(self._asked, lambda client: self._schema(client, number))
+        found = await on_thread(self._asked, lambda client: self._schema(client, number))
         self._link.here()
         if found is None:
             self._missing[number] = wall()
@@ -90,9 +90,7 @@ class Schemas:
     async def register(self, subject: str, text: str, kind: str) -> int:
         """Return the id of a schema, which is registered if it is not there."""
         of = library("confluent_kafka.schema_registry", self._extra, self._place).Schema
-        found = await asyncio.to_thread(
-            self._asked, lambda client: client.register_schema(subject, of(text, kind))
-        )
+        found = await on_thread(self._asked, lambda client: client.register_schema(subject, of(text, kind)))
         return int(found)
 
     def _schema(self, client: Any, number: int) -> Any:

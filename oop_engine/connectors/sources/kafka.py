@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator, Container
 from contextlib import suppress
@@ -23,6 +22,7 @@ from oop_engine.connectors.source import BEGIN_AGAIN, Format, LiveSource, Positi
 from oop_engine.core.errors import SetupError, TraceError, UsageError
 from oop_engine.system.addresses import printable
 from oop_engine.system.knobs import knob
+from oop_engine.system.on_thread import on_thread
 from oop_engine.system.stopwatch import wall
 
 __all__ = ["Kafka"]
@@ -103,16 +103,16 @@ class Kafka(LiveSource):
         self._consumer = consumer = kafka_client(kafka.Consumer, self._options, self._place)
         log = TopicLog(self._place, self._topic, self._options)
         try:
-            offsets = await asyncio.to_thread(self._start, kafka, consumer, known, log)
+            offsets = await on_thread(self._start, kafka, consumer, known, log)
             self.link.here()
             ends, due = set[str](), wall() + _LOOK_S
             while self._follow or ends < offsets.keys():
-                messages = await asyncio.to_thread(_next, consumer)
+                messages = await on_thread(_next, consumer)
                 self._rights.check()
                 if not messages and self.link.away:
-                    await asyncio.to_thread(self._ask, kafka, consumer)
+                    await on_thread(self._ask, kafka, consumer)
                 if wall() >= due and not self.link.away:
-                    await asyncio.to_thread(self._look, kafka, consumer, log, offsets)
+                    await on_thread(self._look, kafka, consumer, log, offsets)
                     due = wall() + _LOOK_S
                 before, payloads = dict(offsets), list[bytes]()
                 for message in messages:
@@ -123,7 +123,7 @@ class Kafka(LiveSource):
                         ends.add(self._ended(message, offsets))
                     else:
                         number = message.partition()
-                        raise await asyncio.to_thread(self._broken, kafka, error, number, offsets)
+                        raise await on_thread(self._broken, kafka, error, number, offsets)
                 if messages:  # and no error among them
                     self.link.here()
                 if offsets != before:
@@ -132,7 +132,7 @@ class Kafka(LiveSource):
             raise self._failed(kafka, error.args[0]) from ConnectionError(error.args[0].str())
         finally:
             self._consumer = None
-            await asyncio.to_thread(consumer.close)
+            await on_thread(consumer.close)
 
     async def latest(self) -> Position:
         """Return the ends of all partitions."""
@@ -146,11 +146,11 @@ class Kafka(LiveSource):
             return log.position({str(number): self._range(kafka, consumer, number)[1] for number in there})
 
         try:
-            return await asyncio.to_thread(ends)
+            return await on_thread(ends)
         except kafka.KafkaException as error:
             raise self._failed(kafka, error.args[0]) from ConnectionError(error.args[0].str())
         finally:
-            await asyncio.to_thread(consumer.close)
+            await on_thread(consumer.close)
 
     async def acknowledge(self, position: Position) -> None:
         """Commit the offsets of a checkpoint, for those who watch the lag."""

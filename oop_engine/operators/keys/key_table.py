@@ -95,7 +95,8 @@ class KeyTable:
         self._way = (lowest is not None, lowest or 0)  # whether places are distances, and from which key
         self._places = np.full(places, -1, np.int32)
         self.nbytes = self.keys.nbytes + self._places.nbytes
-        kernels.fill(self.sizes, *self._way, self.keys, self._places)
+        if len(self):  # of a table that was just made no kernel is loaded
+            kernels.fill(self.sizes, *self._way, self.keys, self._places)
 
 
 def _fixed(array: NDArray[Any]) -> NDArray[Any]:

@@ -288,7 +288,8 @@ class Partials:
         self._owner = owner
         self.counts[USED] = used.size
         cells = np.full((4 * size, 3), -1)  # a quarter full at most: half as fast where it is half full
-        fill(cells, owner)
+        if used.size:  # of a table that is only weighed no kernel is loaded
+            fill(cells, owner)
         free = np.arange(size)[::-1].copy()
         self._table = Table(cells, owner, free, self.counts)
         self.nbytes = owner.nbytes + cells.nbytes + free.nbytes + self.states.row_bytes * size

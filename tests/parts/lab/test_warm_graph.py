@@ -15,8 +15,8 @@ import pytest
 
 from oop_engine import Graph, Page, Schema, warm
 from oop_engine.core.operator import Emission, Operator
+from oop_engine.lab.invented import invented
 from oop_engine.lab.own.without_own import is_own
-from oop_engine.lab.warm import _invented
 from oop_engine.operators import (
     BoundedDisorder,
     Count,
@@ -76,6 +76,92 @@ def test_the_first_rows_of_a_warm_graph_load_no_kernel() -> None:
     assert done.returncode == 0, done.stderr
 
 
+MANY = """
+import asyncio, datetime, sys, threading
+import pyarrow as pa
+from oop_engine import Gathered, Graph, Local, Schema, serve, warm
+from oop_engine.operators import (
+    AsOf, Avg, Band, BoundedDisorder, Count, Distinct, Max, Median, OAJoin, PerGroup, Punctuate, Session, Sliding, Sum,
+    Tumbling, WindowAggregate,
+)
+from oop_engine.system import kernel
+from oop_engine.system.ready import ready_kernel
+
+HERE, loaded = threading.get_ident(), []
+def noting(of, name):
+    was = getattr(of, name)
+    def noted(*given):
+        if threading.get_ident() == HERE:
+            loaded.append(getattr(given[0], "py_func", given[0]).__qualname__)
+        return was(*given)
+    setattr(of, name, noted)
+
+noting(kernel.Kernel, "_compiled")
+noting(ready_kernel, "_loaded")
+noting(__import__("numba").core.dispatcher.Dispatcher, "compile")
+
+schema = Schema({"ts": pa.timestamp("ms"), "host": pa.string(), "n": pa.int64(), "ms": pa.float64()}, "ts")
+all_of = {"count": Count(), "sum": Sum("n"), "most": Max("ms"), "mean": Avg("ms")}
+policy = BoundedDisorder("30 s")
+
+def graph(operator, policy=policy):
+    graph = Graph("g")
+    names = "ab"[: len(operator.inputs)]
+    ends = [graph.add(f"{name}-edge", Punctuate(policy), graph.source(name, schema)) for name in names]
+    graph.sink("out", graph.add("operator", operator, *ends))
+    return graph
+
+def graphs():
+    yield graph(WindowAggregate(Tumbling("1 min"), all_of, by=("host",)))
+    yield graph(WindowAggregate(Sliding("5 min", "1 min"), {"n": Count()}, by=("host",)))
+    yield graph(WindowAggregate(Tumbling("1 min"), {"mid": Median("ms")}, by=("n",)))
+    yield graph(WindowAggregate(Session("30 s"), all_of, by=("host",)))
+    yield graph(WindowAggregate(Session("30 s"), all_of, by=("n",)), PerGroup(policy, ("n",)))
+    yield graph(Distinct(("host", "ts")))
+    yield graph(OAJoin([("host", "host")], Band("10 s", "10 s")))
+    yield graph(OAJoin([("n", "n")], AsOf(), kind="left"))
+
+def row(second, host, n, ms=1.5):
+    return {"ts": datetime.datetime(2026, 3, 1) + datetime.timedelta(seconds=second), "host": host, "n": n, "ms": ms}
+
+def lists():
+    yield [row(0, "a", 1)]
+    yield [row(50, "a", 1), row(48, "b", 2), row(60, None, 3, None)]
+    yield [row(70 + n % 40 - n % 3, f"host {n % 7}", n % 7) for n in range(300)]
+    yield [row(4000 + n // 10, f"a long name of the host number {n}", n * 1_000_003, None) for n in range(300)]
+    yield [row(4100 + second, "a", 1) for second in (0, 40, 20, 10, 5)]
+    yield [row(9000, "a", 1)]
+
+async def pushed(graph):
+    async with Local(graph, lambda result: None) as local:
+        for rows in lists():
+            for source in sorted(each.name for each in graph.plan().of_kind("source")):
+                await local.push(source, rows)
+                for each in rows[:3]:
+                    await local.push_row(source, each)
+                await local.settle()
+
+async def main():
+    for each in graphs():
+        await warm(each)
+        assert not loaded, loaded
+        await pushed(each)
+        sources = {node.name: [*lists()] for node in each.plan().of_kind("source")}
+        await serve(each, sources, {"out": Gathered()})
+        assert not loaded, (loaded, each.plan().node("operator").operator)
+
+asyncio.run(main())
+"""
+
+
+def test_no_turn_of_the_loop_loads_a_kernel_of_a_warm_graph() -> None:
+    """Neither to make graphs nor to run them, in ``Local`` and in ``serve``."""
+    done = subprocess.run(
+        [sys.executable, "-c", MANY], capture_output=True, text=True, timeout=MOST_S, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize(
     "kind",
     [
@@ -86,15 +172,18 @@ def test_the_first_rows_of_a_warm_graph_load_no_kernel() -> None:
     ids=str,
 )  # fmt: skip
 @pytest.mark.parametrize("unit", ["s", "ns"])
-def test_rows_of_all_types_are_invented(kind: pa.DataType, unit: str) -> None:
+def test_rows_of_all_types_areinvented(kind: pa.DataType, unit: str) -> None:
     schema = Schema({"ts": pa.timestamp(unit) if unit == "ns" else pa.int32(), "value": kind}, "ts", unit)
-    pages = [*_invented(schema, 2, 50, 1, 7)]
+    pages = [*invented(schema, 2, 50, 1, 7)]
     assert [len(page) for page in pages] == [50, 50]
     values = pa.concat_tables([pa.table(page.batch) for page in pages])["value"]
     nested = pa.types.is_nested(kind) or kind == pa.null()
     assert (
         pc.count_distinct(values.cast(pa.string()) if not nested else values.is_valid()).as_py() > 1 - nested
     )
+
+
+WORDS = "is not warm"
 
 
 class Fails(Operator):
@@ -108,9 +197,9 @@ async def test_an_operator_that_fails_on_invented_rows_is_told(caplog: pytest.Lo
     graph.sink("out", graph.add("mine", Fails(), graph.source("in", Schema({"ts": pa.int64()}, "ts", "s"))))
     with caplog.at_level(logging.WARNING):
         await warm(graph)
-        assert not caplog.text  # nothing of the user is called unasked
+        assert WORDS not in caplog.text  # nothing of the user is called unasked
         await warm(graph, own=True)
-    assert "graph 'picky': is not warm behind an operator that fails on invented rows" in caplog.text
+    assert f"graph 'picky': {WORDS} behind an operator that fails on invented rows" in caplog.text
     assert "there is no host seven" in caplog.text
 
 
@@ -147,7 +236,7 @@ async def test_nothing_of_the_user_is_called_unasked(caplog: pytest.LogCaptureFi
         assert not CALLED
         await warm(graph, own=True)
     assert set(CALLED) == {"lift", "kept"}
-    assert not caplog.text
+    assert WORDS not in caplog.text
 
 
 def test_what_a_library_has_is_not_the_users() -> None:
