@@ -112,6 +112,7 @@ class Local:
         }
         self._in_turn = {name: asyncio.Lock() for name in self._lanes}
         self._soon: dict[str, asyncio.Task[None]] = {}
+        self._endings: list[asyncio.Task[None]] = []
         self._open, self._ended = set(self._now), set[str]()
         self._pushing, self._pushed = dict.fromkeys(self._now, 0), asyncio.Event()
         self._turn = Turn()
@@ -298,9 +299,14 @@ class Local:
                     route.station.inbox.put(Envelope(route.port, route.noted(found), moment, wall()))
 
     async def end(self, source: str) -> None:
-        """End a source, behind all that was pushed before; later pushes are refused."""
+        """End a source, behind all that was pushed before; later pushes are refused, also if this is cancelled."""
         self._check(source)
         self._open.discard(source)
+        ending = self._tasks.create_task(self._end(source), name=f"end of {source}")
+        self._endings.append(ending)  # of the runner: the operators wait for the end, whoever waits here
+        await self._shielded(ending)
+
+    async def _end(self, source: str) -> None:
         if self._lanes[source] or self._in_turn[source].locked():
             await self._rows_sent(source)
         while self._pushing[source]:
@@ -370,7 +376,8 @@ class Local:
         self._open.clear()
         for name, operator in self.operators.items():
             self.statistics.operators[name].counts = operator.counts()
-        for task in sorted([*filter(None, self._workers), *self._soon.values()], key=asyncio.Task.get_name):
+        tasks = [*filter(None, self._workers), *self._soon.values(), *self._endings]
+        for task in sorted(tasks, key=asyncio.Task.get_name):
             task.cancel()
 
     @property

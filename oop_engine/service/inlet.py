@@ -36,7 +36,7 @@ from oop_engine.service.letters.letter_folder import Retry
 from oop_engine.service.letters.parts import Parts, records_in
 from oop_engine.service.letters.record_reader import Piece, RecordReader
 
-__all__ = ["Inlet", "inlets_of", "places_of"]
+__all__ = ["Inlet", "inlets_of", "noted", "places_of"]
 
 
 class Inlet:
@@ -212,3 +212,13 @@ def inlets_of(
 def places_of(inlets: Mapping[str, Inlet]) -> dict[str, LiveSource]:
     """Return the sources, by their names in messages."""
     return {f"source {name!r}": inlet.source for name, inlet in inlets.items()}
+
+
+def noted(error: BaseException | None, inlets: Mapping[str, Inlet]) -> BaseException | None:
+    """Return the error that ends a service, with a note of how far each source had been read into the graph."""
+    known = {name: inlet.position for name, inlet in inlets.items() if inlet.position is not None}
+    if error is not None and known:
+        error.add_note(
+            "read until then: " + ", ".join(f"source {n!r} to {at!r:.200}" for n, at in known.items())
+        )
+    return error

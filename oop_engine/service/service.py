@@ -32,7 +32,7 @@ from oop_engine.service.checkpoint_manifest import CheckpointManifest, check_nam
 from oop_engine.service.dead_letters import DeadLetters
 from oop_engine.service.gate import Gate
 from oop_engine.service.hints import hints, lost_in_a_crash
-from oop_engine.service.inlet import inlets_of, places_of
+from oop_engine.service.inlet import inlets_of, noted, places_of
 from oop_engine.service.letters.retries import retries_of
 from oop_engine.service.outlets import Outlets
 from oop_engine.service.resuming import (
@@ -122,7 +122,7 @@ class Service:
         return served_of(self.epochs, over, self.inlets, dead, refused, self.local.statistics)
 
     async def _close(self, kind: object, error: BaseException | None, trace: object) -> None:
-        await close_all({**places_of(self.inlets), **self.outlets.places}, error)
+        await close_all({**places_of(self.inlets), **self.outlets.places}, noted(error, self.inlets))
 
     async def _in_time(self, work: Callable[[], Awaitable[Any]]) -> None:
         """Await work with the sinks, or leave it to the next service: if stopped while a server of one is away."""

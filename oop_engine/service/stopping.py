@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from oop_engine.core.errors import ContractError
+from oop_engine.runners.faults import cancelling, wrapped
 
 __all__ = ["any_of", "cancelled", "close_all", "stopped_by_signals"]
 
@@ -45,16 +46,20 @@ def stopped_by_signals(
 
 
 class _Signals:
-    """The signals of one loop, and the services that they stop."""
+    """The signals of one loop, and the services that they stop.
+
+    Handlers are those of ``signal.signal``: unlike one of the loop it can be seen whether it is still there.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._stops: dict[asyncio.Event, str | None] = {}
         self._before: dict[int, Any] = {}
+        self._installed = False
 
     def add(self, stop: asyncio.Event, checkpoint: str | None) -> None:
         """Let signals stop one more service."""
-        if not self._stops:
+        if not self._installed:  # also where others are stopping: the next signal is the first for this one
             self._install()
         self._stops[stop] = checkpoint
 
@@ -65,28 +70,33 @@ class _Signals:
             self._uninstall()
 
     def _install(self) -> None:
+        self._installed = True
         for number in _SIGNALS:
             before = signal.getsignal(number)
-            if "sighandler" in getattr(before, "__name__", ""):  # the placeholder of asyncio or uvloop
+            if before is None or "sighandler" in getattr(
+                before, "__name__", ""
+            ):  # of C; of asyncio or uvloop
                 name = signal.Signals(number).name
                 _LOG.warning(
                     "%s has a handler of the application, and does not stop the service: set stop there", name
                 )
                 continue
-            try:
-                self._loop.add_signal_handler(number, self._on_signal)
-            except NotImplementedError:  # loops of Windows have none
-                return
             self._before[number] = before
+            signal.signal(number, self._came)
 
     def _uninstall(self) -> None:
+        """Give handlers back, but for those that the application has replaced meanwhile."""
+        self._installed = False
         before, self._before = self._before, {}
         for number, handler in before.items():
-            self._loop.remove_signal_handler(number)
-            signal.signal(number, handler)
+            if signal.getsignal(number) == self._came:
+                signal.signal(number, handler)
+
+    def _came(self, number: int, frame: object) -> None:
+        self._uninstall()
+        self._loop.call_soon_threadsafe(self._on_signal)  # which wakes the loop
 
     def _on_signal(self) -> None:
-        self._uninstall()
         for stop, checkpoint in self._stops.items():
             stop.set()
             _LOG.info("%s", _words(checkpoint))
@@ -130,27 +140,50 @@ class _Part(Protocol):
 async def close_all(parts: Mapping[str, _Part], failed: BaseException | None) -> None:
     """Close all sources and sinks, which are there by their names in messages.
 
-    The first error is raised, unless the service has ``failed`` before: then each is a note of that.
+    The first error is raised, unless the service has ``failed`` before: then each is a note of that, and a line of the
+    log where it was cancelled, since such an error is not shown.  A caller that is cancelled meanwhile waits until all
+    are closed; cancelled once more, it leaves the one that is being closed.
     """
-    errors = [error for name, part in parts.items() if (error := await _closed(name, part)) is not None]
-    first = failed or (errors.pop(0) if errors else None)
-    if first is None:
-        return
+    errors, cancels = list[BaseException](), 0
+    for name, part in parts.items():
+        closing = asyncio.create_task(_closed(name, part), name=f"{name}, closed")
+        while not closing.done():
+            try:
+                await asyncio.wait([closing])
+            except asyncio.CancelledError:
+                cancels += 1
+                if cancels > 1:
+                    closing.cancel()
+        if not closing.cancelled() and (error := closing.result()) is not None:
+            errors.append(error)
+    stopped = None if failed is not None or not cancels else asyncio.CancelledError()
+    first = failed or stopped or (errors.pop(0) if errors else None)
     for error in errors:
-        first.add_note(f"{'; '.join(error.__notes__)}: {type(error).__name__}: {error}")
-    if failed is None:
+        words = f"{'; '.join(error.__notes__)}: {type(error).__name__}: {error}"
+        assert first is not None
+        first.add_note(words)
+        if isinstance(first, asyncio.CancelledError):
+            _LOG.warning("%s", words)
+    if failed is None and first is not None:
         raise first
 
 
-async def _closed(name: str, part: _Part) -> Exception | None:
+async def _closed(name: str, part: _Part) -> BaseException | None:
     """Close one of them; return the error of that."""
+    place = f"{name}: raised by close"
     try:
         closing: object = part.close()
         if not isawaitable(closing):
             msg = f"{name} ({type(part).__name__}): close must be asynchronous; got {closing!r:.60}: write async def"
             raise ContractError(msg)
         await closing
-    except Exception as error:
-        error.add_note(f"{name}: raised by close")
+    except asyncio.CancelledError as error:
+        if cancelling():
+            raise
+        own = wrapped(f"{name} ({type(part).__name__}): close", error)  # nobody has cancelled it
+        own.add_note(place)
+        return own
+    except BaseException as error:
+        error.add_note(place)
         return error
     return None

@@ -122,3 +122,39 @@ def test_a_block_is_not_left_from_another_thread() -> None:
             await local.push("log", PAGE)
 
     run_async(main())
+
+
+@pytest.mark.parametrize("pushed", [1, 3, 20])
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_an_end_that_is_cancelled_ends_the_source(pushed: int, one_by_one: bool) -> None:
+    """Whoever waited for it has gone, and the operators still wait for it: the block would never end."""
+
+    async def main() -> tuple[int, int]:
+        going, found = asyncio.Event(), list[int]()
+
+        async def take(result: Result) -> None:
+            await going.wait()
+            if isinstance(result.message, Page):
+                found.extend(result.message.column("n").to_pylist())
+
+        async with Local(counts(), take, capacity=1, room=1) as local:
+            rows = [(100 * n, "a") for n in range(pushed)]
+            calls = [local.push_row("log", row) if one_by_one else local.push("log", [row]) for row in rows]
+            tasks = [asyncio.ensure_future(call) for call in calls]
+            for _ in range(20):
+                await asyncio.sleep(0)
+            ending = asyncio.ensure_future(local.end("log"))
+            await asyncio.sleep(0)
+            ending.cancel()
+            await asyncio.wait([ending])
+            going.set()
+            await asyncio.wait(tasks)
+            with pytest.raises(UsageError, match="source 'log' has ended"):
+                await local.push("log", PAGE)
+        return sum(task.exception() is None for task in tasks), sum(found)
+
+    async def in_time() -> tuple[int, int]:
+        async with asyncio.timeout(60):
+            return await main()
+
+    assert run_async(in_time()) == (pushed, pushed)

@@ -166,7 +166,10 @@ def test_an_error_of_a_source_has_its_place_and_position(tmp_path: Path) -> None
     with pytest.raises(RuntimeError) as caught:
         served(tmp_path, of=source(read))
     assert str(caught.value) == "gone"
-    assert caught.value.__notes__ == [f"{PLACE}raised by read, behind position 7"]
+    assert caught.value.__notes__ == [
+        f"{PLACE}raised by read, behind position 7",
+        "read until then: source 'log' to 7",
+    ]
 
 
 def test_a_source_that_cancels_itself_has_failed(tmp_path: Path) -> None:
