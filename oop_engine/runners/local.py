@@ -321,7 +321,12 @@ class Local:
         for source in [name for name in self._now if name in self._open]:
             if self._lanes[source] or self._in_turn[source].locked():
                 await self._rows_sent(source)
-            await self.way.send(self._routes[source], Signal.TICK, now, wall())
+            self._pushing[source] += 1  # so that the end waits for it
+            try:
+                await self.way.send(self._routes[source], Signal.TICK, now, wall())
+            finally:
+                self._pushing[source] -= 1
+                self._pushed.set()
 
     async def settle(self) -> None:
         """Wait until all that was pushed has been worked off, as far as it can be by now.

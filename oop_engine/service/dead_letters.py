@@ -6,6 +6,7 @@ import json
 import logging
 from base64 import b64encode
 from collections.abc import Callable
+from threading import Lock
 from typing import Any
 
 import pyarrow as pa
@@ -47,6 +48,7 @@ class DeadLetters:
         self.counts: dict[str, dict[str, int]] = {}
         self._clock, self.kept = clock, kept
         self._waiting: list[dict[str, object]] = []
+        self._one = Lock()  # long messages are read on a thread
 
     def of(self, source: str, noun: str = "source") -> Unreadable:
         """Return the function that a source, and its format, call with rows that they cannot read.
@@ -72,18 +74,18 @@ class DeadLetters:
                 _LOG.warning("%s: %s; got %s", words, reason, text[:_SHOWN])
             counts[known] = counts.get(known, 0) + rows
             if self.kept:
-                self._waiting.append(
-                    {
-                        "at": int(self._clock() * 1000),
-                        "source": source if noun == "source" else f"{noun} {source}",
-                        "position": json.dumps(place),
-                        "reason": reason,
-                        "record": text,
-                        "coding": coding or known_coding,
-                        "rows": rows,
-                        "context": None if context is None else json.dumps(context),
-                    }
-                )
+                letter = {
+                    "at": int(self._clock() * 1000),
+                    "source": source if noun == "source" else f"{noun} {source}",
+                    "position": json.dumps(place),
+                    "reason": reason,
+                    "record": text,
+                    "coding": coding or known_coding,
+                    "rows": rows,
+                    "context": None if context is None else json.dumps(context),
+                }
+                with self._one:
+                    self._waiting.append(letter)
 
         return unreadable
 
@@ -94,11 +96,12 @@ class DeadLetters:
 
     def take(self) -> Page | None:
         """Return the dead letters since the last call as a page."""
-        if not self._waiting:
+        with self._one:
+            waiting, self._waiting = self._waiting, []
+        if not waiting:
             return None
-        columns: dict[str, Any] = {name: [row[name] for row in self._waiting] for name in DEAD_LETTERS.names}
+        columns: dict[str, Any] = {name: [row[name] for row in waiting] for name in DEAD_LETTERS.names}
         columns["at"] = pa.array(columns["at"], DEAD_LETTERS.type_of("at"))
-        self._waiting = []
         return Page.of(DEAD_LETTERS, columns)
 
 

@@ -8,7 +8,7 @@ source that gathers its data by itself needs one task, and its data are answered
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any
 
@@ -35,6 +35,7 @@ from oop_engine.service.gate import Gate
 from oop_engine.service.letters.letter_folder import Retry
 from oop_engine.service.letters.parts import Parts, records_in
 from oop_engine.service.letters.record_reader import Piece, RecordReader
+from oop_engine.system.on_thread import on_thread
 
 __all__ = ["Inlet", "inlets_of", "noted", "places_of"]
 
@@ -69,6 +70,7 @@ class Inlet:
         self._local, self._took = local, took
         self._reader = RecordReader(name, given, schema, dead)
         self._parts = Parts(self._reader)
+        self._alone = asyncio.Lock()  # who reads aside, or once more
         given.link = ServerLink(f"source {name!r}")
         self._last = NEVER
         self._waiting: list[Piece] = []
@@ -156,8 +158,9 @@ class Inlet:
         self._emptied.set()
         if not pieces:
             return
-        first = True
-        for messages in self._parts.messages(pieces):
+        first, aside = True, self._parts.is_long(pieces)
+        parts = self._parts.messages(pieces)
+        while (messages := await self._read_aside(parts) if aside else next(parts, None)) is not None:
             if not first:
                 await asyncio.sleep(0)  # other tasks of the loop have their turn
             first = False
@@ -167,10 +170,17 @@ class Inlet:
         self.headers = self._reader.headers
         await self._took()
 
+    async def _read_aside(self, parts: Iterator[list[Message]]) -> list[Message] | None:
+        """Return the next part, read on a thread: a message of 100,000 rows would hold up the loop."""
+        async with self._alone:
+            return await on_thread(next, parts, None)
+
     async def retry(self, letter: Retry) -> None:
         """Push a dead letter once more."""
         await self._reader.ready_again(letter)
-        for message in self._reader.again(letter):
+        async with self._alone:
+            messages = list(self._reader.again(letter))
+        for message in messages:
             await self._local.push(self.name, self._arrived(message))
         await self._took()
 

@@ -12,9 +12,12 @@ from typing import Any
 from oop_engine.connectors.source import Format, LiveSource, Position, is_count
 from oop_engine.core.errors import UsageError
 from oop_engine.runners.feeds.of_now import of_now
+from oop_engine.system.knobs import knob
 
 __all__ = ["Pushed"]
 
+_PART = knob(__name__, "_PART", 4096, least=2)
+"""The most rows that are copied in one turn of the event loop."""
 _ENDED, _STOPPED = "the stream has ended", "the service has ended"
 _LOST = "the service ended before these rows were kept"
 
@@ -42,6 +45,7 @@ class Pushed(LiveSource):
         self._closed, self._ended = False, False
         self._filled, self._room = asyncio.Event(), asyncio.Event()
         self._home: tuple[asyncio.AbstractEventLoop, int] | None = None
+        self._one = asyncio.Lock()
 
     async def push(self, data: Any, *, kept: bool = False) -> None:
         """Hand over a row or several; returns when the service will read them, or with ``kept`` has them for good.
@@ -51,7 +55,7 @@ class Pushed(LiveSource):
         Raises ``UsageError`` if the service has ended, or ends before it was kept.
         """
         self._check()
-        row = of_now(data)
+        row = await self._of_now(data)
         while len(self._waiting) >= self._most:
             self._room.clear()
             await self._room.wait()
@@ -61,6 +65,21 @@ class Pushed(LiveSource):
         self._filled.set()
         if done is not None:
             await asyncio.shield(done)
+
+    async def _of_now(self, data: Any) -> Any:
+        """Return the data as they are now; of a long list some rows a turn, later pushes behind it."""
+        long = data.__class__ is list and len(data) > _PART and data[0].__class__ is dict
+        if not long and not self._one.locked():
+            return of_now(data)
+        async with self._one:
+            if not long:
+                return of_now(data)
+            found = list[Any]()
+            for at in range(0, len(data), _PART):
+                found += of_now(data[at : at + _PART])
+                await asyncio.sleep(0)
+        self._check()
+        return found
 
     def push_threadsafe(self, data: Any, *, kept: bool = False) -> Future[None]:
         """Push from another thread; ``result()`` of the value waits as ``push`` does.

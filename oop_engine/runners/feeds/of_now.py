@@ -34,6 +34,8 @@ def of_now(data: Any, read: Callable[[Any], Any] | None = None) -> Any:
 
 def _one(data: Any, read: Callable[[Any], Any] | None) -> Any:
     """Return one thing, which may be a row of values."""
+    if data.__class__ is dict:
+        return still(data)
     if isinstance(data, READY):
         return data
     if is_arrow(data) or isinstance(data, Iterator | Trace):

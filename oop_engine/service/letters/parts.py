@@ -47,6 +47,10 @@ class Parts:
         if small:
             yield self._sized(self._reader.messages(small))
 
+    def is_long(self, pieces: list[Piece]) -> bool:
+        """Return whether a piece is one message of more records than a part has: it is read as a whole."""
+        return any(type(data) is bytes and records_in(data) > _PART for data, _, _ in pieces)
+
     def _in_parts(self, listed: list[Record], piece: Piece) -> Iterator[list[Message]]:
         at = 0
         while at < len(listed):

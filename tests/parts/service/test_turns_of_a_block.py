@@ -1,0 +1,126 @@
+"""A block that one client sends at once, a long list or a long message, is read beside the event loop, or in parts."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oop_engine import Gathered, Journal, Pushed, serve
+from oop_engine.connectors.sources import pushed
+from oop_engine.runners.event_loop import run_async
+from oop_engine.service.letters.record_reader import RecordReader
+from tests.parts.service.test_turns import Source, counts
+
+MANY = 60_000
+LINES = b"".join(b'{"ts": %d, "host": "a"}\n' % (n // 50) for n in range(MANY))
+WITH_BAD = LINES.replace(b'{"ts": 7, "host": "a"}', b'{"ts": "x", "host": "a"}')
+CSV = b"ts,host\n" + b"".join(b"%d,a\n" % (n // 50) for n in range(MANY))
+
+
+MESSAGES = {
+    "lines": ("jsonl", [LINES, LINES[:23]], 0),
+    "bad lines": ("jsonl", [WITH_BAD], 50),
+    "csv": ("csv", [CSV], 0),
+}
+
+
+@pytest.mark.parametrize("dead_letters", [False, True], ids=["", "dead-letters"])
+@pytest.mark.parametrize("kind", MESSAGES)
+def test_a_long_message_is_read_on_a_thread(
+    kind: str, dead_letters: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads, read = list[int](), RecordReader.messages
+
+    def noted(reader: RecordReader, *given: Any) -> Any:
+        threads.append(threading.get_ident())
+        return read(reader, *given)
+
+    monkeypatch.setattr(RecordReader, "messages", noted)
+    found, letters = Gathered(), Gathered()
+    more: Any = {"dead_letters": letters} if dead_letters else {}
+    format, messages, bad = MESSAGES[kind]
+    served = run_async(serve(counts(), {"log": Source(messages, format)}, {"out": found}, **more))
+    assert threads[0] != threading.get_ident()
+    assert sum(each["n"] for each in found.rows) == MANY - bad + len(messages) - 1 - (len(messages) > 1)
+    assert sum(served.unreadable.get("log", {}).values()) == bad
+    assert len(letters.rows) == bad * dead_letters
+
+
+def test_a_message_that_is_read_aside_waits_for_a_service_that_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes in as a whole, with its position, or not at all."""
+    inside, going, read = threading.Event(), threading.Event(), RecordReader.messages
+
+    def slow(reader: RecordReader, *given: Any) -> Any:
+        inside.set()
+        going.wait(60)
+        return read(reader, *given)
+
+    monkeypatch.setattr(RecordReader, "messages", slow)
+
+    async def main() -> int:
+        found, stop = Gathered(), asyncio.Event()
+        task = asyncio.create_task(
+            serve(counts(), {"log": Source([LINES], "jsonl")}, {"out": found}, stop=stop, drain=True)
+        )
+        await asyncio.to_thread(inside.wait)
+        stop.set()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        going.set()
+        await task
+        return sum(each["n"] for each in found.rows)
+
+    assert run_async(main()) == MANY
+
+
+@pytest.mark.parametrize("in_journal", [False, True])
+def test_a_long_list_is_copied_in_parts_and_stays_in_order(
+    in_journal: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pushed, "_PART", 100)
+    copied, of_now = list[int](), pushed.of_now
+
+    def noted(data: Any) -> Any:
+        copied.append(len(data) if isinstance(data, list) else 1)
+        return of_now(data)
+
+    monkeypatch.setattr(pushed, "of_now", noted)
+
+    async def main() -> tuple[int, list[Any]]:
+        calls, found = Pushed(), Gathered()
+        source = Journal(calls, tmp_path) if in_journal else calls
+        service = asyncio.create_task(serve(counts(), {"log": source}, {"out": found}))
+        rows = [{"ts": n, "host": "a"} for n in range(1_050)]
+        pushes = [calls.push(rows), calls.push({"ts": 2_000, "host": "b"}), calls.push(rows[:2])]
+        tasks = [asyncio.ensure_future(each) for each in pushes]
+        await asyncio.sleep(0)
+        late = asyncio.ensure_future(calls.push([{"ts": 1, "host": "a"}] * 1_000))
+        late.cancel()  # before it was handed over: nothing of it is
+        await asyncio.wait([*tasks, late])
+        calls.end()
+        return (await service).tuples["log"], found.rows
+
+    tuples, rows = run_async(main())
+    assert max(copied) == 100
+    assert tuples == 1_053
+    assert sum(each["n"] for each in rows) == 1_051, (
+        "those behind the last row are late: pushes stay in order"
+    )
+
+
+def test_a_push_in_parts_is_refused_where_the_service_ends_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pushed, "_PART", 10)
+
+    async def main() -> str:
+        calls = Pushed()
+        pushing = asyncio.ensure_future(calls.push([{"ts": 1, "host": "a"}] * 100))
+        await asyncio.sleep(0)
+        calls.end()
+        (error,) = await asyncio.gather(pushing, return_exceptions=True)
+        return str(error)
+
+    assert "has ended" in run_async(main())
