@@ -39,14 +39,28 @@ def fitted(message: AnyMessage, schema: Schema, place: str) -> AnyMessage | Grou
         case GroupWise():
             return message if _fits(message.groups.schema, schema.fields) else _cast(message, schema, place)
         case Joint():
-            for name, below in message.bounds:
+            for name, below in _pairs(message.bounds, place):
                 _check_ordered(name, schema, place)
                 check_bound(place, below)
         case Watermark(GroupWise() as of):
             return replace(message, of=fitted(of, schema, place))
         case Watermark(Linear(below)):
             check_bound(place, below)
+        case Watermark(other):
+            got = " ".join(_short(other).split())
+            msg = f"{place}: a watermark must be of a Linear or a GroupWise; got {got}: write Watermark(Linear(60))"
+            raise ContractError(msg)
     return message
+
+
+def _pairs(bounds: object, place: str) -> tuple[tuple[str, int], ...]:
+    """Return the bounds of a ``Joint``; raise ``ContractError`` unless they are pairs of an attribute and a bound."""
+    pairs = isinstance(bounds, tuple) and all(isinstance(each, tuple) and len(each) == 2 for each in bounds)
+    if not bounds or not pairs:
+        got = " ".join(_short(bounds).split())
+        msg = f"{place}: the bounds of a Joint must be pairs, Joint((('ts', 60), ('id', 7))); got {got}"
+        raise ContractError(msg)
+    return bounds  # type: ignore[return-value]
 
 
 def check_bound(place: str, below: object) -> None:

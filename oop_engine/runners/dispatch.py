@@ -21,7 +21,7 @@ from oop_engine.core.graphs.leading import leading_to_changing
 from oop_engine.core.graphs.statistics import EdgeStatistics, OperatorStatistics, Statistics
 from oop_engine.core.operator import Emission, Message, Operator, State
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import GroupWise, Joint, Linear, Punctuation, Watermark
+from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation, Watermark
 from oop_engine.core.schema import Schema
 from oop_engine.runners.changes import Changes
 from oop_engine.system.knobs import knob
@@ -105,7 +105,7 @@ class Route:
             self._schema.check_page(message.schema, self._place)
             self._seen = message.schema
         elif message.__class__ is Linear:
-            if message.below.__class__ is not int:
+            if message.below.__class__ is not int or not NEVER <= message.below <= FOREVER:
                 check_bound(self._place, message.below)
         elif message.__class__ in _NAMING_COLUMNS:
             message = fitted(message, self._schema, self._place)

@@ -97,6 +97,11 @@ WRONG: dict[str, tuple[Method, str]] = {
     "moment": (yields((0, Linear(datetime.datetime(2026, 1, 1)))), "an integer of 64 bits; "),  # type: ignore[arg-type]
     "joint": (yields((0, Joint((("ts", 2.5),)))), "an integer of 64 bits; got 2.5"),  # type: ignore[arg-type]
     "watermark": (yields((0, Watermark(Linear(2.5)))), "an integer of 64 bits; got 2.5"),  # type: ignore[arg-type]
+    "far bound": (yields((0, Linear(2**70))), "an integer of 64 bits; got 11805916207"),
+    "dictionary": (yields((0, Joint({"ts": 5}))), "the bounds of a Joint must be pairs"),  # type: ignore[arg-type]
+    "no bounds": (yields((0, Joint(()))), "the bounds of a Joint must be pairs"),
+    "no watermark": (yields((0, Watermark(None))), "must be of a Linear or a GroupWise"),  # type: ignore[arg-type]
+    "of bounds": (yields((0, Watermark(Joint((("ts", 5),))))), "must be of a Linear"),  # type: ignore[arg-type]
     "no column": (yields((0, GroupWise.of({"nope": ["a"]}, [3]))), "about columns of (ts+: int64, k: string; unit s)"),
     "key": (yields((0, GroupWise.of({"k": [5]}, [3]))), "the groups of a punctuation by 'k' must be"),
 }  # fmt: skip
