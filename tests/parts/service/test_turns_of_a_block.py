@@ -82,7 +82,7 @@ def test_a_long_list_is_copied_in_parts_and_stays_in_order(
     in_journal: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pushed, "_PART", 100)
-    copied, of_now = list[int](), pushed.of_now
+    copied, of_now = list[int](), pushed.of_now  # type: ignore[attr-defined]
 
     def noted(data: Any) -> Any:
         copied.append(len(data) if isinstance(data, list) else 1)
