@@ -60,6 +60,7 @@ class _Builder:
         self._nodes: dict[Any, Stream] = {}
         self._given: dict[Any, str] = {}
         self._keys: dict[int, Any] = {}
+        self._windows: dict[int, Any] = {}
         self._diverted: set[Any] = set()
         self._shared: dict[Any, SharedAggregate] = {}
         self._members: dict[Any, set[Any]] = {}
@@ -83,7 +84,7 @@ class _Builder:
             key = self._key(step)
             if step.name is not None:
                 self._given[key] = step.name
-            if (windows := windows_of(step)) is not None:
+            if (windows := self._windows_of(step)) is not None:
                 self._share((windows, key[1]), key, step.operator)
             if port == _LATE and isinstance(step.operator, Punctuate):
                 self._diverted.add(key)
@@ -94,6 +95,12 @@ class _Builder:
         if key not in members:
             members.add(key)
             self._shared.setdefault(of, SharedAggregate(made)).add(made)
+
+    def _windows_of(self, step: QueryStep) -> Any:
+        """Return ``windows_of`` a step, computed once."""
+        if id(step) not in self._windows:
+            self._windows[id(step)] = windows_of(step)
+        return self._windows[id(step)]
 
     def _key(self, step: QueryStep) -> Any:
         """Return a key that is equal for equal steps."""
@@ -112,7 +119,7 @@ class _Builder:
 
     def _added(self, step: QueryStep, key: Any) -> Stream:
         inputs = [self._stream(one) for one in step.inputs]
-        of = (windows_of(step), key[1])
+        of = (self._windows_of(step), key[1])
         if len(self._members.get(of, ())) > 1:
             return self._part(step, of, inputs)
         name, graph = self._name(step, key), self.built.graph

@@ -179,7 +179,7 @@ def key_of(node: Any, names: Names) -> str:
         return part
 
     inner = node.this if isinstance(node, exp.Alias) else node
-    return str(inner.copy().transform(plain).sql("duckdb", normalize_functions="upper"))
+    return str(inner.transform(plain).sql("duckdb", normalize_functions="upper"))
 
 
 _WAYS: dict[type, Callable[[Expressions, Any], Typed]] = {
