@@ -7,10 +7,9 @@ would take it for a task that somebody cancelled, and nobody would learn of the 
 
 from __future__ import annotations
 
-from asyncio import CancelledError, current_task
 from collections.abc import Callable
 from inspect import isawaitable
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from oop_engine.core.errors import ContractError, EngineError, OperatorError
 from oop_engine.core.operator import Message, Operator
@@ -18,10 +17,21 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import GroupWise
 from oop_engine.runners.dispatch import Result, Signal
 
-__all__ = ["FAULTS", "blame", "blame_part", "cancelling", "deliver", "first_of", "taken", "wrapped"]
+if TYPE_CHECKING:
+    from asyncio import CancelledError  # which a plain loop does without until there is an error
 
-FAULTS = (Exception, CancelledError)
-"""Exceptions of an operator that are errors of its own."""
+__all__ = ["blame", "blame_part", "cancelling", "deliver", "faults", "first_of", "taken", "wrapped"]
+
+
+def faults() -> tuple[type[BaseException], ...]:
+    """Return the exceptions of an operator that are errors of its own; called where one was raised."""
+    return Exception, _cancelled()
+
+
+def _cancelled() -> type[CancelledError]:
+    from asyncio import CancelledError
+
+    return CancelledError
 
 
 def blame(
@@ -44,7 +54,7 @@ def deliver(graph: str, receiver: Callable[[Result], object], result: Result) ->
     """
     try:
         return receiver(result)
-    except CancelledError as error:
+    except _cancelled() as error:
         raise wrapped(_at_sink(graph, result), error) from error
 
 
@@ -53,7 +63,7 @@ async def taken(graph: str, result: Result, taking: object) -> None:
     try:
         if isawaitable(taking):
             await taking
-    except CancelledError as error:
+    except _cancelled() as error:
         blame_part(_at_sink(graph, result), error)
 
 
@@ -69,6 +79,8 @@ def blame_part(place: str, error: CancelledError) -> NoReturn:
 
 def cancelling() -> bool:
     """Tell whether somebody has cancelled this task, so that a ``CancelledError`` is no error of its work."""
+    from asyncio import current_task
+
     return (task := current_task()) is not None and task.cancelling() > 0
 
 

@@ -34,7 +34,7 @@ from oop_engine.runners.changes import Changes
 from oop_engine.runners.clocks import Clocks
 from oop_engine.runners.dispatch import Result, Signal, not_open, statistics_of
 from oop_engine.runners.door import RowLane, admitted
-from oop_engine.runners.faults import FAULTS, cancelling, first_of
+from oop_engine.runners.faults import cancelling, faults, first_of
 from oop_engine.runners.feeds.bad_rows import BadRows, Refusals, Refuse
 from oop_engine.runners.feeds.far_times import FarTimes
 from oop_engine.runners.feeds.forms import Intake
@@ -448,7 +448,7 @@ class Local:
     async def _work(self, station: Station) -> None:
         try:
             await self._work_off(station)
-        except FAULTS as error:
+        except faults() as error:
             self.way.blame(station, error)
 
     async def _work_off(self, station: Station) -> None:

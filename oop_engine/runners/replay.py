@@ -8,11 +8,10 @@ flat out  no clock at all, to see how fast the graph is
 
 from __future__ import annotations
 
-from asyncio import sleep as sleep_async
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator, Mapping
 from inspect import iscoroutinefunction
 from time import sleep
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.graph import Graph, Stream
@@ -23,15 +22,15 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.core.units import TIME_UNITS
 from oop_engine.runners.dispatch import Result, Signal, Watch
-from oop_engine.runners.event_loop import in_loop, run_async
 from oop_engine.runners.feeds.bad_rows import BadRows, Refusals
 from oop_engine.runners.feeds.given import check_feeds, intakes
 from oop_engine.runners.feeds.reading import ReplayPace, RowCounter
 from oop_engine.runners.inline import Inline
-from oop_engine.runners.live import Live
-from oop_engine.runners.local import Local
 from oop_engine.runners.outcome import Collector, Outcome
 from oop_engine.runners.schedule import Step, by_order_alone, schedule
+
+if TYPE_CHECKING:
+    from oop_engine.runners.local import Local  # and asyncio with it, which a plain loop does without
 
 __all__ = ["arun", "replay"]
 
@@ -84,6 +83,8 @@ def replay(
     (2, {'in': {'ts is null': 1}})
     """
     if on == "local":
+        from oop_engine.runners.event_loop import run_async
+
         _check_no_loop(graph.name)
         return run_async(
             arun(
@@ -134,6 +135,8 @@ async def arun(
     >>> asyncio.run(main()).results["out"].num_rows
     2
     """
+    from oop_engine.runners.local import Local
+
     replayed = _Replay(graph, feeds, speed, flat_out, on_tuples, Refusals("arun", bad_rows))
     runner = Local(graph, on_result or replayed.collector, check=check, exact=True)
     if replayed.live:
@@ -144,6 +147,8 @@ async def arun(
 
 
 def _check_no_loop(graph: str) -> None:
+    from oop_engine.runners.event_loop import in_loop
+
     if in_loop():
         msg = (
             f"graph {graph!r}: on='local' starts an event loop, and one is running here: "
@@ -213,6 +218,8 @@ class _Replay:
 
     async def read_live(self, runner: Local) -> None:
         """Read each feed as it comes, to the end of all of them."""
+        from oop_engine.runners.live import Live
+
         ticks = None if self._flat_out else runner.clock_every
         live = Live(runner, ticks, self._counted.see, arrivals=not self._flat_out)
         self._counted.start()
@@ -265,6 +272,13 @@ async def _run_local(runner: Local, steps: Iterable[Step], pace: ReplayPace | No
                 await runner.push(source, message, now)
             if settles and until is not None:
                 await runner.settle()
+
+
+async def sleep_async(seconds: float) -> None:
+    """Wait without holding up the event loop."""
+    from asyncio import sleep
+
+    await sleep(seconds)
 
 
 def _without_clock(step: Step) -> Step:

@@ -24,7 +24,7 @@ from oop_engine.runners.backlog import Backlog, Envelope, Leave
 from oop_engine.runners.changes import Changes
 from oop_engine.runners.clocks import Clocks
 from oop_engine.runners.dispatch import DONE, EMITTED, Result, Route, Signal, check_emission, handle
-from oop_engine.runners.faults import FAULTS, blame, cancelling, deliver, taken, wrapped
+from oop_engine.runners.faults import blame, cancelling, deliver, faults, taken, wrapped
 from oop_engine.system.knobs import knob
 from oop_engine.system.stopwatch import wall
 
@@ -168,7 +168,7 @@ class Way:
                 inbox.busy = True
                 try:
                     await self.handle(station, route.port, sent, self._clocks.moment(station.name, now), born)
-                except FAULTS as error:
+                except faults() as error:
                     self.blame(station, error)
                 inbox.done()
             else:
@@ -205,7 +205,7 @@ class Way:
                     or not 0 <= found[0] < ports
                 ):
                     check_emission(operator, found, message)
-            except FAULTS as error:
+            except faults() as error:
                 blame(error, self._graph, station.name, operator, port, message)
             busy_s += wall() - began
             if found is DONE:
@@ -223,7 +223,7 @@ class Way:
             figures.burst = max(figures.burst, left)
         try:
             state = operator.state()
-        except FAULTS as error:
+        except faults() as error:
             blame(error, self._graph, station.name, operator, port, message)
         self._statistics.observe(station.name, state, now, busy_s)
 

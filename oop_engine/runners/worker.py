@@ -30,7 +30,7 @@ from oop_engine.runners.dispatch import (
     check_emission,
     handle,
 )
-from oop_engine.runners.faults import FAULTS, blame, deliver
+from oop_engine.runners.faults import blame, deliver, faults
 from oop_engine.system.knobs import knob
 from oop_engine.system.stopwatch import wall
 
@@ -204,7 +204,7 @@ class Worker:
                     or not 0 <= found[0] < ports
                 ):
                     check_emission(operator, found, self._message)
-            except FAULTS as error:
+            except faults() as error:
                 blame(error, agenda.plan.name, self.name, operator, self._port, self._message)
             if found is DONE:
                 self._emissions = self._ahead = None
@@ -224,7 +224,7 @@ class Worker:
             self._statistics.burst = left + rows
         try:
             state = operator.state() if self._ahead is None else self._ahead.state
-        except FAULTS as error:
+        except faults() as error:
             blame(error, agenda.plan.name, self.name, operator, self._port, self._message)
         done = wall()
         agenda.statistics.observe(self.name, state, seen, busy_s - agenda.foreseen_s + done - began)

@@ -86,6 +86,34 @@ except SystemExit:
     assert done.stderr.split() == []
 
 
+def test_a_run_over_files_loads_no_event_loop_and_starts_no_threads_of_linear_algebra(tmp_path: Path) -> None:
+    (tmp_path / "graph.py").write_text(
+        "from oop_engine import Graph, Schema\nfrom oop_engine.operators import *\nimport pyarrow as pa\n"
+        "graph = Graph('g')\nlog = graph.source('log', Schema({'ts': pa.int64(), 'v': pa.int64()}, 'ts', 's'))\n"
+        "bounded = graph.add('bounded', Punctuate(Ordered()), log)\n"
+        "graph.sink('sums', graph.add('sum', WindowAggregate(Tumbling(10), {'n': Sum('v')}), bounded))\n"
+    )
+    (tmp_path / "log.csv").write_text("ts,v\n1,2\n12,3\n")
+    code = """
+import os, sys
+sys.argv = ["oop-engine", "run", "graph.py", "log.csv", "--out", "sums.csv"]
+from oop_engine.cli import main
+try:
+    main()
+finally:
+    heavy = ("asyncio", "pandas", "pyspark", "matplotlib", "datasketches")
+    print(*(name for name in heavy if name in sys.modules), os.environ.get("OPENBLAS_NUM_THREADS"))
+"""
+    without = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=MOST_S, env=without,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["1"]
+    assert (tmp_path / "sums.csv").read_text().splitlines()[1:] == ["0,10,2", "10,20,3"]
+
+
 @pytest.mark.parametrize(
     "code", ["import oop_engine", "import oop_engine.operators", "from oop_engine.operators import *"]
 )
