@@ -43,7 +43,7 @@ class Pushed(LiveSource):
         self._taken = 0  # the number of the last push that was yielded
         self._unkept = deque[tuple[int, asyncio.Future[None]]]()
         self._closed, self._ended = False, False
-        self._filled, self._room = asyncio.Event(), asyncio.Event()
+        self._filled, self._turns = asyncio.Event(), deque[asyncio.Future[None]]()
         self._home: tuple[asyncio.AbstractEventLoop, int] | None = None
         self._one = asyncio.Lock()
 
@@ -56,15 +56,34 @@ class Pushed(LiveSource):
         """
         self._check()
         row = await self._of_now(data)
+        first = False
         while len(self._waiting) >= self._most:
-            self._room.clear()
-            await self._room.wait()
+            await self._turn(first=first)
             self._check()
+            first = True  # somebody else was quicker
         done = asyncio.get_running_loop().create_future() if kept else None
         self._waiting.append((row, done))
         self._filled.set()
         if done is not None:
             await asyncio.shield(done)
+
+    async def _turn(self, *, first: bool) -> None:
+        """Wait until a push was taken, which wakes one who waits: of thousands all would look for each."""
+        turn = asyncio.get_running_loop().create_future()
+        self._turns.insert(0, turn) if first else self._turns.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():  # it was woken, and is not going to take the place
+                self._wake_one()
+            raise
+
+    def _wake_one(self) -> None:
+        while self._turns:
+            turn = self._turns.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
 
     async def _of_now(self, data: Any) -> Any:
         """Return the data as they are now; of a long list some rows a turn, later pushes behind it."""
@@ -147,12 +166,13 @@ class Pushed(LiveSource):
         self._taken += 1
         if done is not None:
             self._unkept.append((self._taken, done))
-        self._room.set()
+        self._wake_one()
         return data, self._taken
 
     def _wake(self) -> None:
         self._filled.set()
-        self._room.set()
+        while self._turns:
+            self._wake_one()
 
     def _check(self) -> None:
         """Raise ``UsageError`` unless rows are taken here and now."""

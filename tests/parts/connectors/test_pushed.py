@@ -170,3 +170,32 @@ def test_another_thread_pushes_by_its_own_call() -> None:
         Pushed().push_threadsafe({"ts": 1})
     with pytest.raises(UsageError, match="room must be 1 push at least; got 0"):
         Pushed(room=0)
+
+
+async def test_a_push_that_is_taken_wakes_one_who_waits() -> None:
+    """Thousands of clients may wait: to wake all for each push would cost milliseconds a row."""
+    calls, looks = Pushed(room=2), 0
+    check = calls._check
+
+    def counted() -> None:
+        nonlocal looks
+        looks += 1
+        check()
+
+    calls._check = counted  # type: ignore[method-assign]
+    tasks = [asyncio.ensure_future(calls.push({"n": n})) for n in range(500)]
+    await asyncio.sleep(0)
+    tasks[100].cancel()
+    found, reading = list[int](), calls.read(None)
+    async for row, _ in reading:
+        found.append(row["n"])
+        if len(found) % 7 == 0 and len(found) < 200:
+            victim = tasks[2 * len(found)]
+            victim.cancel()  # it may have been woken already
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        if all(task.done() for task in tasks):
+            calls.end()
+    kept = [n for n, task in enumerate(tasks) if not task.cancelled()]
+    assert found == kept
+    assert looks < 3 * len(tasks)
