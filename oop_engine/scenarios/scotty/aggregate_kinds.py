@@ -1,3 +1,4 @@
+# Long: a story from its question to its claims, a function a claim.
 """Aggregates of all kinds, in windows of time and of counts (Scotty, figures 18 to 20).
 
 One aggregate at a time, over windows of 20,000 tuples that slide by 1000, a twentieth of the tuples late.
@@ -17,7 +18,7 @@ operators alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -52,7 +53,7 @@ from oop_engine.operators.policies.policies import BoundedDisorder
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Sliding, TupleBased, Windows
-from oop_engine.scenarios.measured import cpu_s
+from oop_engine.scenarios.measured import cpu_s, given_all, least_cpu_s
 from oop_engine.scenarios.scotty import SOURCE
 from oop_engine.scenarios.truth import cut_out
 
@@ -62,6 +63,7 @@ SCHEMA = Schema({"ts": pa.int64(), "v": pa.int64()}, "ts", "ms")
 LATE, LATE_BY, EVERY, PAGE = 0.05, 1000, 2000, 8192  # a share, ms, ms, tuples
 RANGE, SLIDE = 20_000, 1000  # ms, of which each has one tuple; so tuples as well
 TIMED = 100_000  # tuples that aggregates are timed over, whatever the length of the trace
+TURNS = 7  # each aggregate is timed so often, and the least time counts
 FEW, MANY = 37, 84_232  # different values of the columns in the paper
 FOLDED = (1000, 10_000, 100_000)  # tuples of a slice that one bound passes
 Cut = NDArray[Any]
@@ -148,7 +150,7 @@ def claims(runs: list[Run]) -> list[Claim]:
     kinds = list(dict.fromkeys(run.parameters["kind"] for run in runs))
     found = [_state(runs), _bytes(runs)]
     if len(kinds) > 1:
-        spent = {kind: _spent({**runs[0].parameters, "kind": kind, "tuples": TIMED}) for kind in kinds}
+        spent = _spent({kind: {**runs[0].parameters, "kind": kind, "tuples": TIMED} for kind in kinds})
         found += [_alike(spent), _inverted(spent)]
         if set(HOLISTIC) & set(kinds):
             timed = {**runs[0].parameters, "kind": "median", "tuples": TIMED}
@@ -166,10 +168,10 @@ def _holistic(spent: dict[str, dict[str, float]]) -> Claim:
 
 
 def _by_values(values: Values) -> Claim:
-    few, many = (_spent({**values, "values": number}) for number in (FEW, MANY))
+    few, many = _spent({f"{number}": {**values, "values": number} for number in (FEW, MANY)}).values()
     return Timed(
-        f"the median of {FEW} different values takes at most 0.6 of that of {MANY:,}, over time and over counts",
-        all(few[name] <= 0.6 * many[name] for name in WINDOWS),
+        f"the median of {FEW} different values takes at most 0.6 of that of {MANY:,} over time, and less over counts",
+        few["time"] <= 0.6 * many["time"] and few["count"] < many["count"],
         {"few over many": {name: round(few[name] / many[name], 2) for name in WINDOWS}},
     )
 
@@ -178,9 +180,14 @@ def _buffered(values: Values, runs: list[Run]) -> Claim:
     """CPU times with 20 windows at once; bytes of the runs."""
     sort = Sort(BoundedDisorder(LATE_BY), EVERY).opened(SCHEMA)
     ordered = [message for page in feeds(values)["tuples"] for _, message in sort.on_page(0, page)]  # type: ignore[arg-type]
-    buffering = partial(BufferingAggregate, WINDOWS["time"], {"value": Median("v")})
-    buffer = cpu_s({"buffer": lambda: [buffering().opened(SCHEMA)]}, ordered)["buffer"]
-    slices = _spent(values)["time"]
+    spent = least_cpu_s(
+        {
+            "buffer": lambda: given_all([_buffering().opened(SCHEMA)], ordered),
+            "slices": partial(_once, WINDOWS["time"], values, _messages(values)),
+        },
+        TURNS,
+    )
+    buffer, slices = spent["buffer"], spent["slices"]
     held = {run.variant: run.peak_state_bytes for run in runs if run.parameters["kind"] == "median"}
     return Timed(
         "not as in the paper: the median by slices takes from half to twice the time of buffering, and less memory",
@@ -195,7 +202,7 @@ def _folded(values: Values) -> Claim:
     for number in FOLDED:
         [page] = [feeds({**values, "tuples": number})["tuples"]]
         window = TupleBased(number, number, order="time")
-        made = {kind: partial(_opened, window, KINDS[kind][0]) for kind in ("sum", "min")}
+        made = {kind: partial(_opened, window, {"kind": kind}) for kind in ("sum", "min")}
         spent[number] = cpu_s(made, page)
     _, some, most = FOLDED
     return Timed(
@@ -232,16 +239,36 @@ def _bytes(runs: list[Run]) -> Claim:
     )
 
 
-def _spent(values: Values) -> dict[str, float]:
+def _spent(cases: Mapping[str, Values]) -> dict[str, dict[str, float]]:
+    """Return the CPU seconds of cases by windows of time and of counts.
+
+    Turns go round by case, so other work of the machine slows all of them alike.
+    """
+    made = dict[str, Callable[[], None]]()
+    for name, values in cases.items():
+        messages = _messages(values)
+        made |= {f"{name}, {of}": partial(_once, one, values, messages) for of, one in WINDOWS.items()}
+    spent = least_cpu_s(made, TURNS)
+    return {name: {of: spent[f"{name}, {of}"] for of in WINDOWS} for name in cases}
+
+
+def _messages(values: Values) -> list[Message]:
+    """Return the tuples and their punctuation."""
     edge = Punctuate(BoundedDisorder(LATE_BY), granularity=EVERY).opened(SCHEMA)
     pages = [page for page in feeds(values)["tuples"] if isinstance(page, Page)]
-    messages = [message for page in pages for _, message in edge.on_page(0, page)]
-    aggregate = kind_of(values)[0]
-    return cpu_s({name: partial(_opened, one, aggregate) for name, one in WINDOWS.items()}, messages)
+    return [message for page in pages for _, message in edge.on_page(0, page)]
 
 
-def _opened(windows: Windows, aggregate: Aggregation) -> list[Operator]:
-    return [WindowAggregate(windows, {"value": aggregate}).opened(SCHEMA)]
+def _once(windows: Windows, values: Values, messages: Sequence[Message]) -> None:
+    given_all(_opened(windows, values), messages)
+
+
+def _opened(windows: Windows, values: Values) -> list[Operator]:
+    return [WindowAggregate(windows, {"value": kind_of(values)[0]}).opened(SCHEMA)]
+
+
+def _buffering() -> BufferingAggregate:
+    return BufferingAggregate(WINDOWS["time"], {"value": Median("v")})
 
 
 def _alike(spent: dict[str, dict[str, float]]) -> Claim:

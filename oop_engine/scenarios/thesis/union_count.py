@@ -36,6 +36,10 @@ MINUTE = 60_000
 LINKS = ("M1", "M2")
 MELD, MERGE = "Meld", "Merge"
 FEW = 8  # packets right behind the end of a minute, before punctuation passes it
+ENOUGH = 6000  # packets a minute, from which on chance moves their number by less than a tenth
+OF_A_GROUP = (
+    100  # packets of a group in a minute, from which on its two numbers take less than a fifth of them
+)
 QUERY = (Tumbling("1 min"), {"n": Count()}, ("src", "dst"))
 Integers = NDArray[np.int64]
 
@@ -105,7 +109,9 @@ def claims(runs: list[Run]) -> list[Claim]:
         name: {run.parameters["skew"]: run for run in runs if run.variant == name} for name in (MERGE, MELD)
     }
     skews = sorted(of[MELD])
-    groups = of[MELD][skews[0]].parameters["groups"]
+    values = of[MELD][skews[0]].parameters
+    groups, each = values["groups"], values["each"]
+    enough = groups * each >= ENOUGH
     nbytes = {f"{skew} s": {name: of[name][skew].peak_state_bytes for name in of} for skew in skews}
     last = nbytes[f"{skews[-1]} s"]
     melded = [bytes_of[MELD] for bytes_of in nbytes.values()]
@@ -119,37 +125,39 @@ def claims(runs: list[Run]) -> list[Claim]:
             ),
             {f"{skew} s": of[MELD][skew].peak_partials for skew in skews} | {"groups": groups},
         ),
-        _straight({skew: of[MERGE][skew].peak_tuples for skew in skews}),
+        _straight({skew: of[MERGE][skew].peak_tuples for skew in skews}, enough=enough),
         Claim(
             "at 40 s of skew and more out of order takes less than a fifth of the bytes; they are the same at every "
             "skew below a minute, to a tenth",
             last[MELD] < last[MERGE] / 5 and max(melded) <= 1.1 * min(melded)
-            if 40 <= skews[-1] < 60 and len(skews) > 1
+            if 40 <= skews[-1] < 60 and len(skews) > 1 and enough and each >= OF_A_GROUP
             else None,
             nbytes,
         ),
-        _answered(of),
+        _answered(of, enough=enough),
     ]
 
 
-def _straight(held: dict[int, int]) -> Claim:
+def _straight(held: dict[int, int], *, enough: bool) -> Claim:
     slopes = [(held[b] - held[a]) / (b - a) for a, b in pairwise(held)]
     return Claim(
         "in order the tuples held grow with the skew in a straight line, to a tenth",
-        0 < max(slopes) <= 1.1 * min(slopes) if len(slopes) > 1 else None,
+        0 < max(slopes) <= 1.1 * min(slopes) if enough and len(slopes) > 1 else None,
         {f"{skew} s": tuples for skew, tuples in held.items()},
     )
 
 
-def _answered(of: dict[str, dict[int, Run]]) -> Claim:
-    """See that answers wait for M2, and no longer: punctuation goes out by the second."""
+def _answered(of: dict[str, dict[int, Run]], *, enough: bool) -> Claim:
+    """See that answers wait for M2, and no longer: punctuation goes out by the second, where packets come as often."""
     delays = {
         name: {skew: float(run.delays_s.max()) for skew, run in by.items() if run.delays_of}
         for name, by in of.items()
     }
     return Claim(
         "both answer when M2 has passed the end of a minute: the skew later, and less than a second after that",
-        every(skew <= delay < skew + 1 for of_skew in delays.values() for skew, delay in of_skew.items()),
+        every(skew <= delay < skew + 1 for of_skew in delays.values() for skew, delay in of_skew.items())
+        if enough
+        else None,
         {f"{name}, longest delay, s": of_skew for name, of_skew in delays.items()},
     )
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from oop_engine import Message
 from oop_engine.core.graphs.graph import Graph
+from oop_engine.core.units import to_units
 from oop_engine.lab.run import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
 from oop_engine.operators.aggregates import Count
@@ -87,15 +88,17 @@ def claims(runs: list[Run]) -> list[Claim]:
         f"{skew} s": round(of[OA].peak_state_bytes / of[MERGE].peak_state_bytes, 2)
         for skew, of in by_skew.items()
     }
+    every = to_units(runs[0].parameters["every"], SCHEMA.unit, "union_join: every")
+    often = every <= LENGTH // 5  # else tuples wait for punctuation more than for links
     return [
         Claim(
             "out of order holds as many tuples as in order, to a tenth: in the join instead of the Merges",
-            all(abs(of[OA] - of[MERGE]) <= 0.1 * of[MERGE] for of in tuples.values()),
+            all(abs(of[OA] - of[MERGE]) <= 0.1 * of[MERGE] for of in tuples.values()) if often else None,
             tuples,
         ),
         Claim(
             "out of order takes more bytes, 1.7 times as many at most, for the join's index",
-            all(1 < ratio <= 1.7 for ratio in nbytes.values()),
+            all(1 < ratio <= 1.7 for ratio in nbytes.values()) if often else None,
             nbytes,
         ),
     ]

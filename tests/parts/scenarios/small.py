@@ -35,7 +35,7 @@ SMALL = {
     ),
     "netflow": Small({"tuples": "40000"}, (), 10),
     "nyc_flights": Small({"days": "21"}, (), 6),
-    "packet_join": Small({"rate": "150", "seconds": "65"}, (1, 4, 8), 9),
+    "packet_join": Small({"rate": "150", "seconds": "65"}, (1, 4, 8), 10),
     "paned_wid": Small({"tuples": "131072"}, ("1 x 5", "5 x 5", "20 x 2", "20 x 5", "20 x 20"), 6),
     "rows_wid": Small({"tuples": "6000", "range": "1000"}, (10, 100, 1000), 4),
     "sessions": Small({"minutes": "1", "players": "4"}, ("1", "1 3 5"), 3),
