@@ -10,20 +10,24 @@ import numpy as np
 from oop_engine.core.close_names import closest_or_all, renamed
 from oop_engine.core.errors import GraphError, UsageError
 from oop_engine.core.graphs.graph import Graph, Plan, Stream
+from oop_engine.core.graphs.waiting import waiting
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.lab.answers import missing_and_wrong
 from oop_engine.lab.run import Run
 from oop_engine.lab.scenario import Claim, Scenario, Variant
+from oop_engine.operators.edge.punctuate import Punctuate
+from oop_engine.operators.policies.policies import Upstream
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.runners.feeds.forms import Intake
 
 __all__ = ["scenario_of"]
 
-_ROWS = 64
-"""Of a page, so that windows close soon after the row that lets them close."""
+_ALONE, _ROWS = 2000, 64
+"""So many rows of a feed come one by one, as live, so that windows close on the row that lets them close; those behind
+them in pages of so many rows, which takes less time, and closes them up to a page later."""
 _TWIN = "the graph has an in-order twin"
 
 
@@ -39,6 +43,8 @@ def scenario_of(
 
     ``feeds``: for each source a trace, or another form that ``run`` takes; iterators are read into memory, since each
     plan reads them.  Rows without an arrival arrive in their order, each when the largest time so far was there.
+    The first 2,000 rows of a source come one by one, the rest in pages of 64, so there a result may come up to a page
+    later.  A source that no ``Punctuate`` follows is sorted in order by the punctuation of its feed, or at its end.
     ``sink``: the sink whose results are compared; default: the first.  ``keys``: the columns that
     identify a result; default: all but those that aggregates compute.  ``name``: of the scenario.
     Raises ``UsageError`` for feeds of other sources, another sink, and keys that the sink lacks.  O(nodes).
@@ -74,6 +80,7 @@ def scenario_of(
 
 def _twins(graph: Graph) -> list[Variant]:
     """Return the in-order twin, and the plans that aggregate at once, or before a merge, where these are others."""
+    graph = _sortable(graph)
     plans = {
         "its in-order twin": in_order(graph),
         "in order, aggregated at once": in_order(graph, windows="reduce"),
@@ -81,6 +88,23 @@ def _twins(graph: Graph) -> list[Variant]:
     }
     different = {plan.text(): name for name, plan in reversed(plans.items())}  # of equal ones the first
     return [Variant(name, "in", plan) for name, plan in plans.items() if different[plan.text()] == name]
+
+
+def _sortable(graph: Graph) -> Graph:
+    """Return a graph in which sources without a policy have that of their feeds, so that its twin sorts them too."""
+    plan, same = graph.plan(), Graph(graph.name)
+    bare, moved = waiting(plan), dict[Stream, Stream]()
+    for node in plan.nodes:
+        if node.schema is not None:
+            stream = same.source(node.name, node.schema)
+            if node.name in bare:
+                moved[stream] = same.add(f"{node.name}-order", Punctuate(Upstream()), stream)
+        elif node.operator is None:
+            same.sink(node.name, moved.get(node.inputs[0], node.inputs[0]))
+        else:
+            raw = isinstance(node.operator, Punctuate)
+            same.add(node.name, node.operator, *(one if raw else moved.get(one, one) for one in node.inputs))
+    return same
 
 
 def _sink(plan: Plan, sink: str | None) -> str:
@@ -124,7 +148,7 @@ def _kept(plan: Plan, feeds: Mapping[str, Any]) -> dict[str, Any]:
 
 def _arriving(plan: Plan, name: str, feed: Any) -> Iterator[Message]:
     """Yield the messages of a feed in small pages, as they come live, with the arrival of each row."""
-    largest = NEVER
+    largest, before = NEVER, 0
     for message in Intake(f"source {name!r}", plan.schema(Stream(name)), "compare").messages(feed):
         if not isinstance(message, Page):
             yield message
@@ -134,8 +158,10 @@ def _arriving(plan: Plan, name: str, feed: Any) -> Iterator[Message]:
             arrival = np.maximum(np.maximum.accumulate(message.times), largest)
             largest = int(arrival[-1])
         whole = Page(message.schema, message.batch, arrival)
-        for start in range(0, len(message), _ROWS):
-            yield whole.slice(start, min(start + _ROWS, len(message)))
+        alone = min(max(_ALONE - before, 0), len(message))
+        before += len(message)
+        for start in (*range(alone), *range(alone, len(message), _ROWS)):
+            yield whole.slice(start, start + 1 if start < alone else min(start + _ROWS, len(message)))
 
 
 def _equal(runs: list[Run], keys: tuple[str, ...]) -> Claim:

@@ -121,6 +121,8 @@ def claims(runs: list[Run]) -> list[Claim]:
         found.get(of, {}) for of in (("time", SLICES), ("time", BUFFER), ("count", SLICES))
     )
     claimed = [_partials(timed, counted)]
+    if not timed:  # of one window, of counts
+        return claimed
     few, many = _ends(timed)
     if many[1] > few[1]:
         claimed += [_flat(timed, few, many), _buffered(buffer, few, many)]

@@ -111,10 +111,11 @@ def _state(runs: list[Run]) -> Claim:
     held = {
         name: max(run.peak_tuples for run in runs if run.variant == name) for name in (BUFFERING, WID, PANES)
     }
-    range_ = runs[0].parameters["range"]
+    range_, slide = runs[0].parameters["range"], min(run.parameters["slide"] for run in runs)
     return Claim(
-        f"buffering keeps the tuples of a window, {range_} and those of a page; WID and panes keep none",
-        range_ <= held[BUFFERING] <= range_ + PAGE and held[WID] == held[PANES] == 0,
+        f"buffering keeps the tuples of a window, {range_} but for a slide, and those of a page; WID and panes keep "
+        "none",
+        range_ - slide <= held[BUFFERING] <= range_ + PAGE and held[WID] == held[PANES] == 0,
         held,
     )
 
