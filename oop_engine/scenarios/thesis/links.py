@@ -45,7 +45,7 @@ __all__ = ["SCENARIO"]
 
 LINKS = ("M1", "M2", "C")
 QUIET = 0.5  # packets per second of C
-ENOUGH = 300  # packets of a window, from which on they take more than what any plan has besides
+ENOUGH = 300  # packets of a window, from which on they take more bytes than empty operators
 KEPT, REDUCED, EARLY, MELD = "keep extents", "reduce", "reduce links", "meld"
 WAITING = ", no heartbeat"
 
