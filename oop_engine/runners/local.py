@@ -321,6 +321,8 @@ class Local:
         for source in [name for name in self._now if name in self._open]:
             if self._lanes[source] or self._in_turn[source].locked():
                 await self._rows_sent(source)
+            if source not in self._open:  # it has ended meanwhile
+                continue
             self._pushing[source] += 1  # so that the end waits for it
             try:
                 await self.way.send(self._routes[source], Signal.TICK, now, wall())

@@ -158,3 +158,26 @@ def test_an_end_that_is_cancelled_ends_the_source(pushed: int, one_by_one: bool)
             return await main()
 
     assert run_async(in_time()) == (pushed, pushed)
+
+
+def test_ticks_that_wait_for_rows_are_not_behind_the_end() -> None:
+    """An operator that has ended takes nothing: a tick that went to it then would wait for ever."""
+
+    async def main() -> None:
+        going = asyncio.Event()
+
+        async def take(result: Result) -> None:
+            await going.wait()
+
+        async with Local(counts(), take, capacity=1, room=1) as local:
+            calls = [local.push_row("log", (100 * n, "a")) for n in range(5)]
+            tasks = [asyncio.ensure_future(call) for call in calls]
+            tasks += [asyncio.ensure_future(local.clock(n)) for n in range(20)]
+            await asyncio.sleep(0)
+            tasks.append(asyncio.ensure_future(local.end("log")))
+            await asyncio.sleep(0)
+            going.set()
+        async with asyncio.timeout(5):
+            await asyncio.gather(*tasks)
+
+    run_async(main())
