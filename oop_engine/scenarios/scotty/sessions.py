@@ -50,6 +50,7 @@ UNMERGED = (
 ASKED = {"n": Count(), "fastest": Max("speed")}
 SHARED, EACH, SORTED = "shared", "one each", "sorted"
 MEASURED = 100_000  # tuples from which on CPU times mean something
+ENOUGH = 6000  # tuples from which on runs are merged before the trace ends, and many wait to be sorted
 Integers = NDArray[np.int64]
 
 
@@ -175,7 +176,9 @@ def _runs_held(runs: list[Run]) -> Claim:
             open_[gaps] <= run.peak_partials <= open_[gaps] + UNMERGED * run.parameters["players"]
             and 10 * run.peak_partials <= sorted_[gaps].peak_tuples
             for gaps, run in by_gaps.items()
-        ),
+        )
+        if runs[0].tuples >= ENOUGH
+        else None,
         {
             gaps: {"held": run.peak_partials, "open by definition": open_[gaps]}
             for gaps, run in by_gaps.items()
