@@ -151,7 +151,7 @@ def _open(by_band: dict[int, dict[str, Run]]) -> Claim:
         every(
             held[f"band {band} s"][JOINT] < held[f"band {band} s"][INDIVIDUAL] * share
             for band in by_band
-            if SHORT <= band <= shortest / 4
+            if (2 * SHORT if share == TENTH else SHORT) <= band <= shortest / 4
         ),
         held,
     )
