@@ -7,6 +7,8 @@ bytes give the same rows wherever reads are cut.  A payload (of Kafka, MQTT...) 
 from __future__ import annotations
 
 import codecs
+import re
+import string
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +35,8 @@ from oop_engine.traces.validation import check_texts
 __all__ = ["CsvMessages"]
 
 _MARK = b"\xef\xbb\xbf"
+_INSIDE = frozenset(string.ascii_letters + string.digits + "_-.")
+"""Signs beside which a name is a part of a cell, unless one of them is the delimiter or the quote."""
 
 
 @register_message_format("csv")
@@ -77,6 +81,7 @@ class CsvMessages(MessageFormat):
             raise UsageError(msg)
         self._check_metadata(self._names)
         self._needed = {*map(str.encode, self.columns.names)}
+        self._cells = [_as_a_cell(name, self._csv) for name in sorted(self._needed)]
         self._below = ""  # why rows below a header are refused
         self._first = in_file and self._csv.header is not False
         self._validation.hint = lambda text, kind: csv_hint(text, kind, self._csv)
@@ -86,7 +91,7 @@ class CsvMessages(MessageFormat):
         text = payload.strip(b" \t\r\n")
         comment = self._csv.comment.encode()
         plain = self._csv.encoding is None and not any(sign in text for sign in (b"\n", b"\r", b"\xff\xfe"))
-        names = any(name in text for name in self._needed)
+        names = self._has_names(text)
         return (
             bool(text)
             and plain
@@ -125,14 +130,12 @@ class CsvMessages(MessageFormat):
 
     def _of_lines(self, data: bytes, *, spans: bool = False) -> Iterator[Page]:
         data = self._as_utf8(data)
-        if not self._first and not any(name in data for name in self._needed):
+        if not self._first and not self._has_names(data):
             yield from self._rows(data, spans=spans)
             return
         kept: list[bytes] = []
         for line in data.splitlines(keepends=True):
-            may_be = self._csv.header is not False and (
-                self._first or any(name in line for name in self._needed)
-            )
+            may_be = self._csv.header is not False and (self._first or self._has_names(line))
             if may_be and line.strip() and (cells := self._header(line)) is not None:
                 yield from self._rows(b"".join(kept), spans=spans)
                 kept = []
@@ -140,6 +143,10 @@ class CsvMessages(MessageFormat):
             else:
                 kept.append(line)
         yield from self._rows(b"".join(kept), spans=spans)
+
+    def _has_names(self, text: bytes) -> bool:
+        """Tell whether a cell may be a name of the columns: under ``host`` each line may have a ``host-1``."""
+        return any(cell.search(text) is not None for cell in self._cells)
 
     def _as_utf8(self, data: bytes) -> bytes:
         if self._csv.encoding is None:
@@ -237,3 +244,10 @@ class CsvMessages(MessageFormat):
             self.unknown.add(name, good)
         if batch.num_rows:
             yield from self._pages([pa.RecordBatch.from_pydict(cells)])
+
+
+def _as_a_cell(name: bytes, csv: CsvFormat) -> re.Pattern[bytes]:
+    """Return a pattern for a name that is no part of a longer word; it begins with the name, which is found quickly."""
+    inside = re.escape("".join(sorted(_INSIDE - {csv.delimiter, csv.quote}))).encode()
+    plain = re.escape(name)
+    return re.compile(plain + b"(?![" + inside + b"])(?<![" + inside + b"]" + plain + b")")

@@ -16,8 +16,10 @@ import pytest
 
 from oop_engine import GraphError, GroupWise, Linear, Page, Schema, TraceError
 from oop_engine.connectors.formats import MESSAGE_FORMATS
+from oop_engine.connectors.formats.csv_messages import CsvMessages
 from oop_engine.connectors.formats.payloads import PAYLOADS, check_payloads, payloads_of
 from oop_engine.connectors.message_format import shown
+from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.unknown_columns import OTHERS
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string(), "n": pa.float64()}, "ts", "s")
@@ -65,6 +67,36 @@ def test_csv_with_and_without_a_line_of_names() -> None:
     found, told = read("csv", b"key,more,ts,n\na,x,1,2\n", b"b,x,2,3\nshort\nc,x,y,3\n")
     assert found == [[[1], ["a"], [2.0]], [[2], ["b"], [3.0]]]
     assert told == [("must have 4 cells; got 1", 1), ("ts: cannot read 'y' as int64", 1)]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "-"])
+def test_cells_in_which_a_name_is_a_part_are_no_line_of_names(
+    monkeypatch: pytest.MonkeyPatch, delimiter: str
+) -> None:
+    schema = Schema({"ts": pa.int64(), "host": pa.string()}, "ts", "s")
+    asked: list[bytes] = []
+    header = CsvMessages._header
+    monkeypatch.setattr(
+        CsvMessages, "_header", lambda self, line: (asked.append(line), header(self, line))[1]
+    )
+    csv = CsvFormat(delimiter=delimiter)
+    read_by = CsvMessages(schema, "log", lambda *refused: pytest.fail(str(refused)), csv)
+    lines = [
+        f"{n}{delimiter}{cell}" for n, cell in enumerate(["host_1", "myhost", "host.b", "é host2", "hosts"])
+    ]
+    lines += [f"host{delimiter}ts", f"b{delimiter}7", f'"host"{delimiter}ts', f"c{delimiter}8"]
+    found = list(read_by.messages("".join(f"{line}\n" for line in lines).encode()))
+    rows = [tuple(row.values()) for page in found for row in page.batch.to_pylist()]
+    assert rows == [
+        (0, "host_1"),
+        (1, "myhost"),
+        (2, "host.b"),
+        (3, "é host2"),
+        (4, "hosts"),
+        (7, "b"),
+        (8, "c"),
+    ]
+    assert [line.rstrip() for line in asked] == [lines[5].encode(), lines[7].encode()]
 
 
 def test_columns_that_no_text_can_be_are_told_before_anything_is_read() -> None:
