@@ -133,7 +133,7 @@ class Lag(Policy):
         return _Trailing(*checked_lag(self, schema, place))
 
     def uses_arrival(self) -> bool:
-        return False
+        return type(self).running is not Lag.running
 
 
 def checked_lag(policy: Lag, schema: Schema, place: str) -> tuple[int, int]:

@@ -41,6 +41,7 @@ from oop_engine.operators import (
     Upstream,
     WindowAggregate,
 )
+from oop_engine.operators.policies.running_bound import Lag, RunningBound
 from oop_engine.runners.replay import replay
 from oop_engine.runners.schedule import by_order_alone
 from tests.parts.toys import Hold
@@ -74,8 +75,21 @@ BY_ORDER: dict[str, Callable[[], list[Operator]]] = {
     ],
     "ranks": lambda: [Punctuate(BoundedDisorder(3), 2), windows(Tumbling(5)), TopN(1, "n", ("window_end",))],
 }
+
+
+class OwnLag(Lag):
+    """A lag whose bound may follow from anything."""
+
+    def lag(self, schema: Schema, place: str) -> tuple[int, int]:
+        return 0, 3
+
+    def running(self, schema: Schema, place: str) -> RunningBound:
+        return RunningBound()
+
+
 TIMED: dict[str, Callable[[], list[Operator]]] = {
     "heartbeat": lambda: [Punctuate(Heartbeat(Ordered(), 3, 1), 2), windows(Tumbling(5))],
+    "a lag with a bound of its own": lambda: [Punctuate(OwnLag(), 2), windows(Tumbling(5))],
     "heartbeat of all groups": lambda: [
         Punctuate(PerGroup(Ordered(), ("k",), Heartbeat(Ordered(), 3, 1)), 2),
         windows(Tumbling(5)),
