@@ -80,7 +80,8 @@ class Outcome(OnlyTable):
     """The results and figures of a run; printed, a table of its sinks.
 
     ``results``: a table a sink, rows in the order they came.  ``emitted``: for each row the
-    virtual time when it came, int64, in the unit of the attribute.  Behind an operator of several inputs it is,
+    virtual time when it came, int64, in the unit of the attribute; where pages went in as a whole (``flat_out``, and
+    most queries over one file), the arrival of the first row of the page.  Behind an operator of several inputs it is,
     with ``on="local"``, exact to a page: never too early, and no later than the end of the pages that had begun to
     arrive by then; for pages of one moment each it is exact.  ``waited_s``: for each row
     the wall seconds since the punctuation that released it was made.  ``tuples``: how many went in.
