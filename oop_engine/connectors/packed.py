@@ -6,7 +6,7 @@ other values of a row (moments, decimals) are columns of one: each an extension 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgpack
@@ -17,12 +17,12 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import Punctuation
 from oop_engine.core.values.frames import cells_of, typed_batches, typed_column
 from oop_engine.core.values.python_values import natural
-from oop_engine.runners.feeds.of_now import of_now
+from oop_engine.runners.feeds.of_now import of_now, parts_of_now
 from oop_engine.runners.feeds.tables import is_column
 from oop_engine.traces.formats.msgpack_frames import frame_of
 from oop_engine.traces.punctuation_records import punctuation_of
 
-__all__ = ["UNPACKABLE", "carried", "lasting", "packer", "unpacked"]
+__all__ = ["UNPACKABLE", "carried", "lasting", "lasting_parts", "packer", "packer_of_parts", "unpacked"]
 
 _ARROW, _PUNCTUATION, _VALUE, _COLUMN, _PAYLOAD = 1, 2, 3, 4, 5
 UNPACKABLE = (TypeError, ValueError, OverflowError, pa.ArrowException)
@@ -32,6 +32,11 @@ UNPACKABLE = (TypeError, ValueError, OverflowError, pa.ArrowException)
 def lasting(data: Any) -> Any:
     """Return data that can be read twice: as ``of_now``; of iterators, traces and Arrow data all that is in them."""
     return of_now(data, _read)
+
+
+def lasting_parts(data: Any, most: int) -> Iterator[list[Any]] | None:
+    """Return ``lasting(data)`` of a long list as parts of ``most`` rows, each made when it is asked for; else None."""
+    return parts_of_now(data, most, _read)
 
 
 def _read(data: Any) -> Any:
@@ -73,6 +78,25 @@ def packer() -> Callable[[Any], bytes]:
     """Return a function that packs data; it raises one of ``UNPACKABLE``."""
     pack: Callable[[Any], bytes] = msgpack.Packer(default=_extended).pack
     return pack
+
+
+def packer_of_parts() -> Callable[[Iterable[list[Any]], int, Any], Iterator[bytes]]:
+    """Return a function that packs a list of so many rows and a position, part by part.
+
+    The bytes are those of ``packer``.
+
+    >>> b"".join(packer_of_parts()([[1, 2], [3]], 3, 7)) == packer()([[1, 2, 3], 7])
+    True
+    """
+    packing = msgpack.Packer(default=_extended)
+
+    def packed(parts: Iterable[list[Any]], rows: int, position: Any) -> Iterator[bytes]:
+        yield packing.pack_array_header(2) + packing.pack_array_header(rows)
+        for part in parts:
+            yield b"".join(map(packing.pack, part))
+        yield packing.pack(position)
+
+    return packed
 
 
 def unpacked(packed: bytes) -> Iterator[tuple[Any, int]]:

@@ -111,6 +111,7 @@ class Local:
             for name, schema in self._schemas.items()
         }
         self._in_turn = {name: asyncio.Lock() for name in self._lanes}
+        self._in_order = {name: asyncio.Lock() for name in self._lanes}
         self._soon: dict[str, asyncio.Task[None]] = {}
         self._endings: list[asyncio.Task[None]] = []
         self._open, self._ended = set(self._now), set[str]()
@@ -171,25 +172,44 @@ class Local:
         than by their own tasks; who pushes so must not be cancelled meanwhile.
         """
         if self._gate.locked():
-            async with self._gate:  # a change is on its way in
-                pass
+            await self._gate_open()
         self._check(source)
         if isinstance(message, Change):
             await self.change(message.operator, message, now)
             return
+        if not at_once and self._turn.is_full():
+            await self._counted(source, self._turn.wait())
         if self._lanes[source] or self._in_turn[source].locked():
-            await self._rows_sent(source)
-            self._check(source)  # the source may have ended meanwhile
-        if not isinstance(message, MESSAGES):
-            intake = Intake(self._places[source], self._schemas[source], "push", refused=self._bad(source))
-            for made in intake.messages(message):
-                await self.push(source, made, now, at_once=at_once)
-            return
-        await self._push(source, message, now, alone=at_once)
-        if at_once:
-            self._rested.set()
-        elif self._turn.is_long():
+            await self._counted(source, self._rows_sent(source))
+        if isinstance(message, MESSAGES):
+            await self._push(source, message, now, alone=at_once)
+        else:
+            await self._push_all(source, message, now, at_once)
+        if not at_once and self._turn.is_long():
             await self._turn.end()
+
+    async def _gate_open(self) -> None:
+        """Wait for a change that is on its way in."""
+        async with self._gate:
+            pass
+
+    async def _counted(self, source: str, wait: Awaitable[None]) -> None:
+        """Wait as a push that has begun: the end of its source, and ``settle``, wait for it."""
+        self._pushing[source] += 1
+        try:
+            await wait
+        finally:
+            self._pushed_one(source)
+        self._check_running()
+
+    async def _push_all(self, source: str, rows: Any, now: int | None, at_once: bool) -> None:
+        """Send rows of any form; each page behind the first one may wait as a push does, and be refused."""
+        intake = Intake(self._places[source], self._schemas[source], "push", refused=self._bad(source))
+        for number, made in enumerate(intake.messages(rows)):
+            if number or isinstance(made, Change):
+                await self.push(source, made, now, at_once=at_once)
+            else:
+                await self._push(source, made, now, alone=at_once)
 
     def push_threadsafe(self, source: str, message: Any, now: int | None = None) -> Future[None]:
         """Send a message from another thread; ``result()`` of the value waits until it is in.
@@ -263,17 +283,30 @@ class Local:
             self._far.see(source, message)
             if message.arrival is not None:
                 now = int(message.arrival[-1])
-        if now is not None and now > self._now[source]:
-            self._now[source] = now
-        routes = self._routes[source]
+        routes, in_order = self._routes[source], self._in_order[source]
         self._pushing[source] += 1
         try:
-            if len(routes) > 1 and not alone:
-                await _room(routes)  # in all: one that is cancelled here has gone to none
-            await self.way.send(routes, message, self._now[source], wall(), alone=alone)
+            if not alone:
+                await in_order.acquire()  # whoever waits for room is not overtaken
+            try:
+                if now is not None and now > self._now[source]:
+                    self._now[source] = now
+                if len(routes) > 1 and not alone:
+                    await _room(routes)  # in all: one that is cancelled here has gone to none
+                await self.way.send(routes, message, self._now[source], wall(), alone=alone)
+            finally:
+                if not alone:
+                    in_order.release()
         finally:
             self._pushing[source] -= 1
             self._pushed.set()
+            self._rested.set()
+
+    def _pushed_one(self, source: str) -> None:
+        """Let those look again who wait until nothing is on its way in."""
+        self._pushing[source] -= 1
+        self._pushed.set()
+        self._rested.set()
 
     async def change(self, operator: str, change: Change, now: int | None = None) -> None:
         """Change an operator, as ``Inline.change``; pushes of other tasks wait until it is in.
@@ -327,8 +360,7 @@ class Local:
             try:
                 await self.way.send(self._routes[source], Signal.TICK, now, wall())
             finally:
-                self._pushing[source] -= 1
-                self._pushed.set()
+                self._pushed_one(source)
 
     async def settle(self) -> None:
         """Wait until all that was pushed has been worked off, as far as it can be by now.
@@ -337,9 +369,13 @@ class Local:
         """
         self._check_running()
         await self._all_rows_in()
-        while self._fault is None and not all(station.inbox.idle for station in self._stations.values()):
+        while self._fault is None and not self._is_idle():
             self._rested.clear()
             await self._rested.wait()
+
+    def _is_idle(self) -> bool:
+        """Tell whether nothing is on its way in, nor in the graph."""
+        return not any(self._pushing.values()) and all(s.inbox.idle for s in self._stations.values())
 
     async def snapshot(self) -> dict[str, bytes]:
         """Return the state of every operator, and of the runner, after all that was pushed; nobody pushes meanwhile."""

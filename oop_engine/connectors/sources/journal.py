@@ -17,7 +17,7 @@ import asyncio
 import logging
 import struct
 from bisect import bisect_right
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing
 from functools import partial
 from itertools import pairwise
@@ -26,12 +26,21 @@ from typing import Any, TypeVar
 from zlib import crc32
 
 from oop_engine.connectors.pace import read_on
-from oop_engine.connectors.packed import UNPACKABLE, carried, lasting, packer, unpacked
+from oop_engine.connectors.packed import (
+    UNPACKABLE,
+    carried,
+    lasting,
+    lasting_parts,
+    packer,
+    packer_of_parts,
+    unpacked,
+)
 from oop_engine.connectors.paths import local_path
 from oop_engine.connectors.source import LiveSource, Position
 from oop_engine.connectors.sources.generated import Feed, Generated
 from oop_engine.core.errors import TraceError, UsageError
 from oop_engine.system.disk import Disk
+from oop_engine.system.knobs import knob
 from oop_engine.system.on_thread import on_thread
 
 __all__ = ["Journal"]
@@ -40,6 +49,8 @@ T = TypeVar("T")
 _LOG = logging.getLogger("oop_engine")
 _HEADER = struct.Struct("<II")
 _SEGMENT, _MOST = 4 << 20, 1 << 20
+_PART = knob(__name__, "_PART", 512)
+"""The most rows of a list that are packed in one turn of the event loop: a row costs some microseconds, a moment 50."""
 
 
 async def _on_thread(work: Callable[[], T]) -> T:
@@ -260,7 +271,10 @@ class Journal(LiveSource):
         pack = packer()
         async with aclosing(read_on(self._source, self._before)) as pieces:  # type: ignore[type-var]
             async for given, position in pieces:
-                self._keep(pack, given, position, waiting)
+                if (parts := lasting_parts(given, _PART)) is None:
+                    self._keep(pack, given, position, waiting)
+                else:
+                    await self._keep_parts(parts, given, position, waiting)
                 if len(waiting.group.body) >= _MOST:
                     await waiting.emptied.wait()
 
@@ -269,11 +283,41 @@ class Journal(LiveSource):
             data = lasting(given)
             packed = pack([carried(data) if self.wanted else data, position])
         except UNPACKABLE as error:
-            if self.unreadable is None:
-                raise
-            self.unreadable(f"cannot be kept: {error}", repr(given)[:1000], 1)
+            self._unkept(error, given)
         else:
             waiting.put(data, packed, position)
+
+    async def _keep_parts(
+        self, parts: Iterator[list[Any]], given: list[Any], position: Position, waiting: _Waiting
+    ) -> None:
+        """Keep a long list, some rows a turn of the event loop; one that is cancelled does the rest at once."""
+        data, packed, cancelled = list[Any](), bytearray(), None
+
+        def noted() -> Iterator[list[Any]]:
+            for part in parts:
+                data.extend(part)
+                yield carried(part) if self.wanted else part
+
+        try:
+            for some in packer_of_parts()(noted(), len(given), position):
+                packed += some
+                if cancelled is None:
+                    cancelled = await _turn()
+        except UNPACKABLE as error:
+            self._unkept(error, given)
+        else:
+            waiting.put(data, bytes(packed), position)
+        if cancelled is not None:
+            raise cancelled
+
+    def _unkept(self, error: Exception, given: Any) -> None:
+        """Refuse data that cannot be packed, whose error is being handled."""
+        if self.unreadable is None:
+            raise error
+        few = (
+            given[:100] if isinstance(given, list) else given
+        )  # the text of them all would take as long again
+        self.unreadable(f"cannot be kept: {error}", repr(few)[:1000], 1)
 
     def _append(self, group: _Group) -> int:
         """Write a group; return the offset at which its pieces begin."""
@@ -324,6 +368,15 @@ class _Waiting:
         self.filled.clear()
         self.emptied.set()
         return group
+
+
+async def _turn() -> asyncio.CancelledError | None:
+    """Let other tasks of the loop have their turn; return the error if this one was cancelled meanwhile."""
+    try:
+        await asyncio.sleep(0)
+    except asyncio.CancelledError as error:
+        return error
+    return None
 
 
 def _first_line(data: Any) -> bytes:

@@ -11,7 +11,7 @@ from typing import Any
 
 from oop_engine.connectors.source import Format, LiveSource, Position, is_count
 from oop_engine.core.errors import UsageError
-from oop_engine.runners.feeds.of_now import of_now
+from oop_engine.runners.feeds.of_now import of_now, parts_of_now
 from oop_engine.system.knobs import knob
 
 __all__ = ["Pushed"]
@@ -87,15 +87,15 @@ class Pushed(LiveSource):
 
     async def _of_now(self, data: Any) -> Any:
         """Return the data as they are now; of a long list some rows a turn, later pushes behind it."""
-        long = data.__class__ is list and len(data) > _PART and data[0].__class__ is dict
-        if not long and not self._one.locked():
+        parts = parts_of_now(data, _PART)
+        if parts is None and not self._one.locked():
             return of_now(data)
         async with self._one:
-            if not long:
+            if parts is None:
                 return of_now(data)
             found = list[Any]()
-            for at in range(0, len(data), _PART):
-                found += of_now(data[at : at + _PART])
+            for part in parts:
+                found += part
                 await asyncio.sleep(0)
         self._check()
         return found

@@ -12,7 +12,7 @@ from oop_engine.runners.feeds.still import still
 from oop_engine.runners.feeds.tables import fields_of_array
 from oop_engine.traces.trace import Trace
 
-__all__ = ["of_now"]
+__all__ = ["of_now", "parts_of_now"]
 
 
 def of_now(data: Any, read: Callable[[Any], Any] | None = None) -> Any:
@@ -30,6 +30,19 @@ def of_now(data: Any, read: Callable[[Any], Any] | None = None) -> Any:
     if data.__class__ is dict or data.__class__ is bytes:
         return still(data)
     return [_one(data, read)] if _is_row_of_values(data) else _one(data, read)
+
+
+def parts_of_now(
+    data: Any, most: int, read: Callable[[Any], Any] | None = None
+) -> Iterator[list[Any]] | None:
+    """Return an iterator that makes ``of_now(data, read)`` of a long list, ``most`` rows at a time; of other data None.
+
+    >>> [*parts_of_now([(1, "a"), (2, "b"), (3, "c")], 2)], parts_of_now([1, "a", 2.5], 2)
+    ([[[1, 'a'], [2, 'b']], [[3, 'c']]], None)
+    """
+    if data.__class__ is not list or len(data) <= most or _is_row_of_values(data):
+        return None
+    return ([_one(each, read) for each in data[at : at + most]] for at in range(0, len(data), most))
 
 
 def _one(data: Any, read: Callable[[Any], Any] | None) -> Any:

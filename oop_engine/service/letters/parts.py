@@ -11,7 +11,7 @@ from typing import Any
 
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
-from oop_engine.service.letters.record_reader import Piece, Record, RecordReader
+from oop_engine.service.letters.record_reader import Piece, RecordReader
 from oop_engine.system.knobs import knob
 
 __all__ = ["Parts", "records_in"]
@@ -51,12 +51,12 @@ class Parts:
         """Return whether a piece is one message of more records than a part has: it is read as a whole."""
         return any(type(data) is bytes and records_in(data) > _PART for data, _, _ in pieces)
 
-    def _in_parts(self, listed: list[Record], piece: Piece) -> Iterator[list[Message]]:
+    def _in_parts(self, listed: list[Any], piece: Piece) -> Iterator[list[Message]]:
         at = 0
         while at < len(listed):
             some = listed[at : at + self._most]
+            yield self._sized(self._reader.messages_of(some, at, piece))
             at += len(some)
-            yield self._sized(self._reader.messages_of(some, piece))
 
     def _sized(self, found: list[Message]) -> list[Message]:
         """Return the messages of a part, whose refused records decide how large the next is."""

@@ -97,15 +97,16 @@ class RecordReader:
             return False
         return True
 
-    def listed(self, piece: Piece) -> list[Record]:
+    def listed(self, piece: Piece) -> list[Any]:
         """Return the records of a list of a source, which ``messages_of`` reads in parts; of other data none."""
-        return self._records(piece) if isinstance(piece[0], list) and not self._format.headed else []
+        data = piece[0]
+        return self._format.records(data) if isinstance(data, list) and not self._format.headed else []
 
-    def messages_of(self, records: list[Record], piece: Piece) -> list[Message]:
-        """Return the messages in some records of a piece."""
+    def messages_of(self, records: list[Any], at: int, piece: Piece) -> list[Message]:
+        """Return the messages in some records of a piece, the first of which is its ``at``-th."""
         if self._dead.kept:
-            return self._of_records(records, piece)
-        return list(self._format.read([record for _, record, _ in records]))
+            return self._of_records([(at + n, record, piece) for n, record in enumerate(records)], piece)
+        return list(self._format.read(records))
 
     def messages(self, pieces: list[Piece]) -> list[Message]:
         """Return the messages in some pieces, read together; by halves where a row is refused, to find its position."""

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from oop_engine import Gathered, Journal, Pushed, serve
-from oop_engine.connectors.sources import pushed
+from oop_engine.connectors.sources import journal, pushed
 from oop_engine.runners.event_loop import run_async
+from oop_engine.runners.feeds import of_now
 from oop_engine.service.letters.record_reader import RecordReader
 from tests.parts.service.test_turns import Source, counts
 
@@ -82,16 +83,23 @@ def test_a_long_list_is_copied_in_parts_and_stays_in_order(
     in_journal: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pushed, "_PART", 100)
-    copied, of_now = list[int](), pushed.of_now  # type: ignore[attr-defined]
+    monkeypatch.setattr(journal, "_PART", 100)
+    copied, one = list[int](), of_now._one  # type: ignore[attr-defined]
 
-    def noted(data: Any) -> Any:
-        copied.append(len(data) if isinstance(data, list) else 1)
-        return of_now(data)
+    def noted(*given: Any) -> Any:
+        copied[-1] += 1
+        return one(*given)
 
-    monkeypatch.setattr(pushed, "of_now", noted)
+    async def beside() -> None:
+        while True:
+            copied.append(0)
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(of_now, "_one", noted)
 
     async def main() -> tuple[int, list[Any]]:
-        calls, found = Pushed(), Gathered()
+        calls, found, turns = Pushed(), Gathered(), asyncio.create_task(beside())
+        await asyncio.sleep(0)
         source = Journal(calls, tmp_path) if in_journal else calls
         service = asyncio.create_task(serve(counts(), {"log": source}, {"out": found}))
         rows = [{"ts": n, "host": "a"} for n in range(1_050)]
@@ -102,10 +110,14 @@ def test_a_long_list_is_copied_in_parts_and_stays_in_order(
         late.cancel()  # before it was handed over: nothing of it is
         await asyncio.wait([*tasks, late])
         calls.end()
-        return (await service).tuples["log"], found.rows
+        served = await service
+        turns.cancel()
+        return served.tuples["log"], found.rows
 
     tuples, rows = run_async(main())
-    assert max(copied) == 100
+    assert max(copied) <= 2 * 100 + 2, (
+        "rows in a turn of the event loop: one part each of push and of the journal"
+    )
     assert tuples == 1_053
     assert sum(each["n"] for each in rows) == 1_051, (
         "those behind the last row are late: pushes stay in order"
@@ -124,3 +136,38 @@ def test_a_push_in_parts_is_refused_where_the_service_ends_meanwhile(monkeypatch
         return str(error)
 
     assert "has ended" in run_async(main())
+
+
+@pytest.mark.parametrize("turns", [0, 4, 11, 40])
+def test_a_service_that_stops_while_a_long_list_goes_into_its_journal_has_it_all(
+    turns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was pushed has left its giver, so a stop does not lose it."""
+    monkeypatch.setattr(journal, "_PART", 10)
+    inside, packer = threading.Event(), journal.packer_of_parts  # type: ignore[attr-defined]
+
+    def noted() -> Any:
+        inside.set()
+        return packer()
+
+    monkeypatch.setattr(journal, "packer_of_parts", noted)
+
+    async def life(rows: list[Any]) -> int:
+        calls, found, stop = Pushed(), Gathered(), asyncio.Event()
+        source, checkpoint = Journal(calls, tmp_path / "journal"), tmp_path / "checkpoint"
+        service = asyncio.create_task(
+            serve(counts(), {"log": source}, {"out": found}, stop=stop, checkpoint=checkpoint)
+        )
+        if rows:
+            await calls.push(rows)
+            while not inside.is_set():
+                await asyncio.sleep(0)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            stop.set()
+        else:
+            calls.end()
+        await service
+        return sum(each["n"] for each in found.rows)
+
+    assert run_async(life([{"ts": n, "host": "a"} for n in range(1_050)])) + run_async(life([])) == 1_050
