@@ -5,29 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from oop_engine.core.close_names import closest_or_all, renamed
 from oop_engine.core.errors import GraphError, UsageError
 from oop_engine.core.graphs.graph import Graph, Plan, Stream
 from oop_engine.core.graphs.waiting import waiting
-from oop_engine.core.operator import Message
-from oop_engine.core.page import Page
-from oop_engine.core.punctuation import NEVER
 from oop_engine.lab.answers import missing_and_wrong
+from oop_engine.lab.own.small_pages import SmallPages
 from oop_engine.lab.run import Run
 from oop_engine.lab.scenario import Claim, Scenario, Variant
 from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.policies.policies import Upstream
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import WindowAggregate
-from oop_engine.runners.feeds.forms import Intake
 
 __all__ = ["scenario_of"]
 
-_ALONE, _ROWS = 2000, 64
-"""So many rows of a feed come one by one, as live, so that windows close on the row that lets them close; those behind
-them in pages of so many rows, which takes less time, and closes them up to a page later."""
 _TWIN = "the graph has an in-order twin"
 
 
@@ -43,8 +35,9 @@ def scenario_of(
 
     ``feeds``: for each source a trace, or another form that ``run`` takes; iterators are read into memory, since each
     plan reads them.  Rows without an arrival arrive in their order, each when the largest time so far was there.
-    The first 2,000 rows of a source come one by one, the rest in pages of 64, so there a result may come up to a page
-    later.  A source that no ``Punctuate`` follows is sorted in order by the punctuation of its feed, or at its end.
+    The first 2,000 rows of a source come one by one, the rest in pages that end where a result comes: for that the
+    plans run twice more (``lab/own/small_pages.py``).  A claim on longer feeds states whether delays are exact.
+    A source that no ``Punctuate`` follows is sorted in order by the punctuation of its feed, or at its end.
     ``sink``: the sink whose results are compared; default: the first.  ``keys``: the columns that
     identify a result; default: all but those that aggregates compute.  ``name``: of the scenario.
     Raises ``UsageError`` for feeds of other sources, another sink, and keys that the sink lacks.  O(nodes).
@@ -62,15 +55,18 @@ def scenario_of(
         variants, reason = [], str(error)
     variants.append(Variant("as written", "out", one))
 
-    def claims(runs: list[Run]) -> list[Claim]:
-        return [Claim(_TWIN, None, {"not checked": reason})] if reason else [_equal(runs, found)]
+    found = tuple(keys) or _keys(one.plan(), list(schema.plain().names))
+    pages = SmallPages(one.plan(), given, [variant.graph for variant in variants], found)
 
-    found = tuple(keys) or _keys(one.plan(), list(schema.names))
+    def claims(runs: list[Run]) -> list[Claim]:
+        equal = Claim(_TWIN, None, {"not checked": reason}) if reason else _equal(runs, found)
+        return [equal, *pages.claims(runs)]
+
     return Scenario(
         name or graph.name,
         f"{name or graph.name}: {chosen}",
         f"The results of the sink `{chosen}` of the graph `{graph.name}`, as written and in order.",
-        lambda _: {each: _arriving(one.plan(), each, feed) for each, feed in given.items()},
+        lambda _: pages.messages(),
         lambda _: variants,
         found,
         claims=claims,
@@ -144,24 +140,6 @@ def _kept(plan: Plan, feeds: Mapping[str, Any]) -> dict[str, Any]:
         msg += renamed(feeds, names)
         raise UsageError(msg)
     return {name: list(feed) if isinstance(feed := feeds[name], Iterator) else feed for name in names}
-
-
-def _arriving(plan: Plan, name: str, feed: Any) -> Iterator[Message]:
-    """Yield the messages of a feed in small pages, as they come live, with the arrival of each row."""
-    largest, before = NEVER, 0
-    for message in Intake(f"source {name!r}", plan.schema(Stream(name)), "compare").messages(feed):
-        if not isinstance(message, Page):
-            yield message
-            continue
-        arrival = message.arrival
-        if arrival is None and len(message):
-            arrival = np.maximum(np.maximum.accumulate(message.times), largest)
-            largest = int(arrival[-1])
-        whole = Page(message.schema, message.batch, arrival)
-        alone = min(max(_ALONE - before, 0), len(message))
-        before += len(message)
-        for start in (*range(alone), *range(alone, len(message), _ROWS)):
-            yield whole.slice(start, start + 1 if start < alone else min(start + _ROWS, len(message)))
 
 
 def _equal(runs: list[Run], keys: tuple[str, ...]) -> Claim:

@@ -1,6 +1,6 @@
 """CPU times of operators by themselves, side by side.
 
-The best of some turns, so that other work of the machine does not count.
+The least of some turns, and of more turns while it falls: other work on the machine only makes a turn longer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from oop_engine.system import stopwatch
 __all__ = ["TURNS", "cpu_s", "given_all", "least_cpu_s"]
 
 TURNS = 3
-"""How often each is run, if not asked otherwise."""
+"""How many turns each is run at least, if not asked otherwise."""
+_MORE, _FALLS = 6, 0.98
+"""So many times more turns at most, while one makes a time fall below this part of the least before."""
 
 
 def cpu_s(
@@ -25,22 +27,34 @@ def cpu_s(
 ) -> dict[str, float]:
     """Return the CPU seconds that opened operators of one input take over ``messages`` and the end of the stream.
 
-    By name: the operators made for a turn each see all messages.  Turns go round by name, and the best one counts.
+    By name: the operators made for a turn each see all messages.  Turns go round by name, as in ``least_cpu_s``.
     """
-    best = dict.fromkeys(operators, float("inf"))
-    for _ in range(turns):
-        for name, made in operators.items():
-            opened = made()
-            best[name] = min(best[name], _spent(partial(given_all, opened, messages)))
-    return best
+
+    def given(made: Callable[[], Sequence[Operator]]) -> Callable[[], object]:
+        return partial(given_all, made(), messages)
+
+    return _least({name: partial(given, made) for name, made in operators.items()}, turns)
 
 
 def least_cpu_s(functions: Mapping[str, Callable[[], object]], turns: int = TURNS) -> dict[str, float]:
-    """Return the CPU seconds that functions take, by name.  Turns go round by name, and the best one counts."""
-    best = dict.fromkeys(functions, float("inf"))
-    for _ in range(turns):
-        for name, function in functions.items():
-            best[name] = min(best[name], _spent(function))
+    """Return the CPU seconds that functions take, by name.
+
+    Turns go round by name, and the least counts.  They end when ``turns`` of them, less one, have made no time fall by
+    a fiftieth; a quiet machine takes ``turns``, a busy one up to six times as many.
+    """
+    return _least({name: lambda function=function: function for name, function in functions.items()}, turns)
+
+
+def _least(made: Mapping[str, Callable[[], Callable[[], object]]], turns: int) -> dict[str, float]:
+    """Return the least seconds of what is made for each turn; making it does not count."""
+    best = dict.fromkeys(made, float("inf"))
+    idle = turn = 0
+    while turn < turns or (idle < turns - 1 and turn < _MORE * turns):
+        before = dict(best)
+        for name, make in made.items():
+            best[name] = min(best[name], _spent(make()))
+        idle = idle + 1 if all(best[name] >= _FALLS * before[name] for name in made) else 0
+        turn += 1
     return best
 
 

@@ -37,7 +37,7 @@ SMALL = {
     "nyc_flights": Small({"days": "21"}, (), 6),
     "packet_join": Small({"rate": "150", "seconds": "65"}, (1, 4, 8), 10),
     "paned_wid": Small({"tuples": "131072"}, ("1 x 5", "5 x 5", "20 x 2", "20 x 5", "20 x 20"), 6),
-    "rows_wid": Small({"tuples": "6000", "range": "1000"}, (10, 100, 1000), 4),
+    "rows_wid": Small({"tuples": "6000", "range": "1000"}, (10, 100, 1000), 5),
     "sessions": Small({"minutes": "1", "players": "4"}, ("1", "1 3 5"), 3),
     "skew": Small({"tuples": "600000", "keys": "500"}, (0.7, 0.85), 4),
     "slice_latency": Small({}, (100, 1000), 4),
