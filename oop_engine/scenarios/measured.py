@@ -42,11 +42,15 @@ def least_cpu_s(functions: Mapping[str, Callable[[], object]], turns: int = TURN
     Turns go round by name, and the least counts.  They end when ``turns`` of them, less one, have made no time fall by
     a fiftieth; a quiet machine takes ``turns``, a busy one up to six times as many.
     """
-    return _least({name: lambda function=function: function for name, function in functions.items()}, turns)
+
+    def same(function: Callable[[], object]) -> Callable[[], object]:
+        return function
+
+    return _least({name: partial(same, function) for name, function in functions.items()}, turns)
 
 
 def _least(made: Mapping[str, Callable[[], Callable[[], object]]], turns: int) -> dict[str, float]:
-    """Return the least seconds of what is made for each turn; making it does not count."""
+    """Return the least seconds of functions that are made for each turn; making them does not count."""
     best = dict.fromkeys(made, float("inf"))
     idle = turn = 0
     while turn < turns or (idle < turns - 1 and turn < _MORE * turns):

@@ -108,7 +108,8 @@ def combined(values: Values, way: str) -> float:
         PANES: WindowAggregate(windows, {"most": most}, strategy="panes"),
     }
     given_all([ways[way].opened(SCHEMA)], feeds(values)["rows"])
-    return count / values["tuples"]
+    tuples: int = values["tuples"]
+    return count / tuples
 
 
 BySlide = dict[int, dict[str, float]]
