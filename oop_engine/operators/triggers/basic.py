@@ -15,6 +15,7 @@ from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import ContractError, GraphError
 from oop_engine.core.schema import Schema
+from oop_engine.operators.triggers.distances import are_apart, is_measured
 
 __all__ = [
     "AfterChange", "AfterCount", "AfterFraction", "Trigger", "WindowView", "check_trigger", "fired", "state_after",
@@ -168,7 +169,8 @@ class AfterFraction(Trigger):
 class AfterChange(Trigger):
     """The result ``name`` differs from that of the last version by more than ``by``, or there is none yet.
 
-    Raises ``GraphError`` if ``by`` is negative, and when the graph is built if there is no such result.
+    Integers and decimals are compared exactly, moments and lengths of time in their unit.  Raises ``GraphError`` if
+    ``by`` is negative, and when the graph is built if there is no such result, or it is a text or a list.
     """
 
     name: str
@@ -185,14 +187,19 @@ class AfterChange(Trigger):
             msg += did_you_mean(self.name, names)
             raise GraphError(msg)
 
+    def check_type(self, kind: pa.DataType, place: str) -> None:
+        """Raise ``GraphError`` in the name of ``place`` if results of this type have no distance."""
+        if not is_measured(kind):
+            msg = f"{place}: AfterChange compares numbers and moments; {self.name!r} is {kind}: name another result"
+            raise GraphError(msg)
+
     def fires(self, view: WindowView, state: Integers) -> Mask:
-        now, last = (_floats(batch.column(self.name)) for batch in (view.results, view.last))
-        apart = np.abs(now - last) > self.by
-        fired: Mask = apart | (np.isnan(last) & ~np.isnan(now))
+        now, last = (batch.column(self.name) for batch in (view.results, view.last))
+        fired: Mask = are_apart(now, last, self.by) | (_nothing(last) & ~_nothing(now))
         return fired
 
 
-def _floats(column: pa.Array) -> NDArray[np.float64]:
-    """Return numbers as floats, NaN for null."""
-    floats: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return floats
+def _nothing(column: pa.Array) -> Mask:
+    """Tell which values are null or NaN."""
+    found: Mask = column.is_null(nan_is_null=pa.types.is_floating(column.type)).to_numpy(zero_copy_only=False)
+    return found

@@ -24,7 +24,7 @@ from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.revised.extents import Extents
 from oop_engine.operators.slicing.revised.version_runs import Versioned
 from oop_engine.operators.slicing.revised.version_table import before_each, same_results
-from oop_engine.operators.triggers import AfterDelay, AfterMatch, Emit, Trigger, WindowView
+from oop_engine.operators.triggers import AfterChange, AfterDelay, AfterMatch, Emit, Trigger, WindowView
 from oop_engine.operators.triggers.basic import fired, state_after
 from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.values.expressions import evaluate, mask_of
@@ -178,6 +178,9 @@ def versioned_schema(
     for trigger in (emit.early, emit.late):
         if trigger is not None:
             trigger.check(names, tuples, place)
+            for leaf in trigger.leaves():
+                if isinstance(leaf, AfterChange):
+                    leaf.check_type(schema.type_of(leaf.name), place)
     more = [("version", pa.int32()), ("timing", pa.dictionary(pa.int8(), pa.string()))] if emit.info else []
     change = "change" if emit.mode == "retracting" else None
     more += [] if change is None else [(change, pa.int8())]
