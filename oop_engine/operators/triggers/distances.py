@@ -37,11 +37,11 @@ def are_apart(now: pa.Array, last: pa.Array, by: float) -> Mask:
     """
     if pa.types.is_floating(now.type):
         with np.errstate(invalid="ignore"):  # infinite less infinite
-            return np.abs(_floats(now) - _floats(last)) > by  # type: ignore[no-any-return]
-    known = pc.and_(now.is_valid(), last.is_valid()).to_numpy(zero_copy_only=False)
+            return np.abs(_floats(now) - _floats(last)) > by
+    known: Mask = pc.and_(now.is_valid(), last.is_valid()).to_numpy(zero_copy_only=False)
     if pa.types.is_decimal(now.type):
-        return known & _decimals_apart(now, last, by)  # type: ignore[no-any-return]
-    return known & _integers_apart(*(_integers(column) for column in (now, last)), by)  # type: ignore[no-any-return]
+        return known & _decimals_apart(now, last, by)
+    return known & _integers_apart(_integers(now), _integers(last), by)
 
 
 def _floats(column: pa.Array) -> NDArray[np.float64]:

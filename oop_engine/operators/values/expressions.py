@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from oop_engine import ContractError, GraphError, Schema
 from oop_engine.core.values.arrow_data import no_rows
+from oop_engine.operators.values import row_functions as _registered  # noqa: F401  # expressions may name them
 
 __all__ = [
     "Expression",
@@ -38,6 +39,8 @@ __all__ = [
     "text_of",
     "types_of",
 ]
+
+_SHOWN = 100  # characters of an expression in the message of an error
 
 Expression: TypeAlias = str | pc.Expression | Callable[[pa.RecordBatch], pa.Array | NDArray[Any]]
 
@@ -87,7 +90,8 @@ def evaluate(
         arrays = [a if a.type == kind else a.cast(kind) for a, kind in zip(arrays, types, strict=True)]
     except pa.ArrowException as error:
         why = ", ".join(str(error).splitlines())
-        msg = f"{place}: {', '.join(map(text_of, expressions))} cannot be evaluated on a page: {why}"
+        texts = ", ".join(_shortened(text_of(one)) for one in expressions)
+        msg = f"{place}: {texts} cannot be evaluated on a page: {why}"
         raise ContractError(msg) from error
     for expression, array in zip(expressions, arrays, strict=True):
         if len(array) != batch.num_rows:
@@ -112,6 +116,10 @@ def filled(predicate: pa.BooleanArray) -> pa.BooleanArray:
 def text_of(expression: Expression) -> str:
     """Return an expression as one would write it (a function: its name)."""
     return getattr(expression, "__name__", "a function") if callable(expression) else str(expression)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
 class _Bound:

@@ -18,6 +18,7 @@ from oop_engine.query.sql.reading.mistakes import mistake, unsupported
 from oop_engine.query.sql.relation import Names
 from oop_engine.query.sql.scalar.calls import call_of
 from oop_engine.query.sql.scalar.expressions import Expressions
+from oop_engine.query.sql.scalar.text_functions import rows_as_texts
 
 __all__ = ["Arguments"]
 
@@ -27,13 +28,16 @@ _OF_FLOATS = {
 }  # fmt: skip
 """Aggregates that are floats of decimals, too."""
 
+_EDGES = {"FIRST": "LAST", "LAST": "FIRST", "FIRST_VALUE": "LAST", "LAST_VALUE": "FIRST"}
+"""Aggregates of the first or last value by event time, and those of the opposite order."""
+
 
 class Arguments:
     """Makes aggregates over columns by their names; ``columns`` takes those that they read, computed ones too."""
 
     def __init__(self, text: str, names: Names, schema: Schema, columns: dict[str, Any]) -> None:
         self._text, self._names, self._columns = text, names, columns
-        self._expressions = Expressions(text, names, schema)
+        self._expressions, self._time = Expressions(text, names, schema), schema.progressing
 
     def made_of(self, node: Any) -> Aggregation:
         """Return the aggregate of a call, its arguments as columns."""
@@ -46,13 +50,17 @@ class Arguments:
             name, arguments = name_of(node.this), [one.this for one in node.expression.expressions]
         else:
             name, arguments = name_of(node), call_of(node)[1]
+        name, arguments = self._in_order(name, arguments)
         if arguments and isinstance(arguments[0], exp.Distinct):
-            if name not in ("COUNT", "MIN", "MAX") or len(arguments[0].expressions) != 1:
+            if name not in ("COUNT", "MIN", "MAX"):
+                form = f"{name.lower()}(DISTINCT ...)"
                 raise unsupported(
-                    self._text, node, f"{name}(DISTINCT ...)", "COUNT(DISTINCT x) of one column"
+                    self._text, node, form, "the values once before, WITH c AS (SELECT DISTINCT k, x ...)"
                 )
-            name = "COUNT_DISTINCT" if name == "COUNT" else name
             arguments = arguments[0].expressions
+            if len(arguments) > 1 or isinstance(arguments[0], exp.Tuple):
+                return self._distinct_rows(arguments, where)
+            name = "COUNT_DISTINCT" if name == "COUNT" else name
         if name == "COUNT_IF":
             name, where = "COUNT", arguments[0]
             arguments = []
@@ -78,6 +86,42 @@ class Arguments:
             return AGGREGATES[name](*inputs, *constants)
         except (EngineError, TypeError) as error:
             raise mistake(self._text, node, f"{name.lower()}: {error}") from error
+
+    def _in_order(self, name: str, arguments: list[Any]) -> tuple[str, list[Any]]:
+        """Return an aggregate and its arguments without their ORDER BY, which is that of event time.
+
+        Values of one time are in their own order.  Raises ``UsageError`` for another order.
+        """
+        order = arguments[0] if arguments else None
+        if not isinstance(order, exp.Order):
+            return name, arguments
+        first, *more = order.expressions
+        down = bool(first.args.get("desc"))
+        is_time = self._names.columns(first.this) == [self._time] and all(
+            one.this == order.this for one in more
+        )
+        if (
+            not is_time
+            or (down and name not in _EDGES)
+            or any(bool(one.args.get("desc")) != down for one in more)
+        ):
+            way_out = f"write ORDER BY {self._time}, the event time, or arg_min(x, y) and arg_max(x, y)"
+            shown = "a list or string_agg" if name == "ARRAY_AGG" else name.lower()
+            raise unsupported(self._text, order, f"this order in {shown}", way_out)
+        return _EDGES.get(name, name) if down else name, [order.this, *arguments[1:]]
+
+    def _distinct_rows(self, arguments: list[Any], where: Any) -> Aggregation:
+        """Return how many different rows of several columns there are.
+
+        Of ``count(DISTINCT a, b)`` those without a null, of ``count(DISTINCT (a, b))`` all, in which nulls are equal.
+        """
+        is_row = isinstance(arguments[0], exp.Tuple)
+        parts = arguments[0].expressions if is_row else arguments
+        values = [self._expressions.value(one) for one in parts]
+        key = rows_as_texts(values, with_nulls=is_row)
+        if where is not None:
+            key = pc.if_else(self._expressions.predicate(where), key, pc.scalar(pa.scalar(None, pa.string())))
+        return AGGREGATES["COUNT_DISTINCT"](self._computed(key, f"_a{len(self._columns)}"))
 
     def _argument(self, node: Any, where: Any) -> str:
         if where is None:
@@ -110,11 +154,12 @@ def _bounded(name: str, arguments: list[Any]) -> tuple[str, str] | None:
     """Return the form and the way out of an aggregate that keeps all values of a group; None: it is another one."""
     if name not in ("GROUP_CONCAT", "LIST", "ARRAY_AGG") or (name != "GROUP_CONCAT" and len(arguments) > 1):
         return None
-    form = "string_agg" if name == "GROUP_CONCAT" else f"{name.lower()} without a bound"
-    return (
-        form,
-        "list(x, 100) keeps the first 100 values of each group by event time, and how many there were beyond",
+    way_out = (
+        "list(x, 100) keeps the first 100 values of each group by event time, and how many there were beyond"
     )
+    if name == "GROUP_CONCAT":
+        return "string_agg as one aggregate of agg", f"sql(...) has it; {way_out}"
+    return f"{name.lower()} without a bound", way_out
 
 
 def _is_constant(node: Any) -> bool:

@@ -15,9 +15,12 @@ from oop_engine.query.finish import Finish
 from oop_engine.query.registered import WINDOWS
 from oop_engine.query.sql.aliases import resolve_aliases
 from oop_engine.query.sql.joins.plan import JoinPlan
+from oop_engine.query.sql.nested.having import with_having_around
 from oop_engine.query.sql.nested.in_values import with_in_values
 from oop_engine.query.sql.nested.subqueries import Subqueries
+from oop_engine.query.sql.nested.value_rows import value_rows
 from oop_engine.query.sql.reading.all_read import check_all_read
+from oop_engine.query.sql.reading.forms import with_known_forms
 from oop_engine.query.sql.reading.mistakes import mistake, unsupported
 from oop_engine.query.sql.reading.texts import Statement
 from oop_engine.query.sql.reading.thesis import WINDOW
@@ -46,7 +49,7 @@ class Planner:
 
     def take(self, statement: Statement) -> None:
         """Plan one statement; raises ``UsageError`` with its place for a form that is not known."""
-        tree = statement.tree
+        tree = with_known_forms(self._text, statement.tree)
         check_all_read(self._text, tree)
         self._sessions, self._emit = statement.sessions, emit_of(statement.emit)
         kind = str(tree.args.get("kind")).upper() if isinstance(tree, exp.Create) else ""
@@ -54,13 +57,14 @@ class Planner:
             self._tables.create(tree, statement)
         elif kind in ("TABLE", "VIEW"):
             self._tables.declare(tree.this.name, self.query(tree.expression, {}))
-        elif isinstance(tree, exp.Insert):
+        elif isinstance(tree, exp.Insert) and isinstance(tree.expression, exp.Query):
             self.results[tree.this.name] = _as_stream(self.query(tree.expression, {}))
-        elif isinstance(tree, exp.Query):
+        elif isinstance(tree, exp.Query | exp.Values):
             self.results["result"] = _as_stream(self.query(tree, {}))
         else:
             forms = "CREATE TABLE, CREATE VIEW, INSERT INTO and SELECT are"
-            raise unsupported(self._text, tree, str(tree.key).upper(), forms)
+            shown = tree.expression if isinstance(tree, exp.Insert) else tree
+            raise unsupported(self._text, shown, str(shown.key).upper(), forms)
 
     def query(self, node: Any, around: Known) -> NamedStream:
         """Return a SELECT or a UNION, with its WITH."""
@@ -70,10 +74,14 @@ class Planner:
             known[one.alias.lower()] = self._named(self.query(one.this, known), one)
         if isinstance(node, exp.Subquery):
             return self.query(node.this, known)
+        if isinstance(node, exp.Values):
+            return value_rows(self._text, node)
         if isinstance(node, exp.Union):
             return self._union(node, known)
         if not isinstance(node, exp.Select):
             raise unsupported(self._text, node, str(node.key).upper(), "SELECT and UNION ALL are")
+        if (around_groups := with_having_around(node)) is not None:
+            return self.query(around_groups, around)
         relation = self.sources(node, known)
         with_plain_bounds(node, relation)
         resolve_aliases(node, relation.names)
@@ -124,6 +132,8 @@ class Planner:
         """Return the stream that FROM or JOIN names: a subquery, a window function, a table, a path."""
         if isinstance(node, exp.Subquery):
             return self._named(self._whole(self.query(node.this, known), node), node)
+        if isinstance(node, exp.Values):
+            return self._named(self.query(node, known), node)
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Anonymous):
             return self._windowed(node.this, node.alias, known)
         if node.args.get("version"):

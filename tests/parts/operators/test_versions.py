@@ -391,7 +391,12 @@ def test_a_result_that_is_no_number_is_not_put_out_again() -> None:
         ),
         (Tumbling(10), {"change": Count()}, Emit(), "rename it"),
         (Tumbling(10), ASKED, Emit(early=AfterAny(AfterChange("q", 1))), "one of the results"),
-        (Tumbling(10), {"l": Collect("v", 2)}, Emit(early=AfterChange("l", 1)), "compares numbers and moments"),
+        (
+            Tumbling(10),
+            {"l": Collect("v", 2)},
+            Emit(early=AfterChange("l", 1)),
+            "compares numbers and moments",
+        ),
     ],
 )
 def test_what_has_no_versions_is_refused(windows: Any, aggregates: Any, emit: Emit, message: str) -> None:

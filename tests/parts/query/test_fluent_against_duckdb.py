@@ -91,6 +91,20 @@ QUERIES: list[tuple[Query, str]] = [
         lambda log, other: log.select("id", "host").union(other.select("id", "host")).filter("host IS NULL"),
         "SELECT ts, id, host FROM log WHERE host IS NULL UNION ALL SELECT ts, id, host FROM other WHERE host IS NULL",
     ),
+    (
+        lambda log, _: log.filter("host LIKE lower(host) || '%' AND (host, kind) IN (('a', 1), ('b', 2))").select(
+            "id", a="md5(host)", b="make_date(2026, 1, id % 20 + 1)", c="strptime('5.1.2026 ' || kind, '%d.%m.%Y %H')"
+        ),
+        "SELECT ts, id, md5(host), make_date(2026, 1, id % 20 + 1), strptime('5.1.2026 ' || kind, '%d.%m.%Y %H')"
+        " FROM log WHERE (host, kind) IN (('a', 1), ('b', 2))",
+    ),
+    (
+        lambda log, _: log.group_by("kind").window("1 min").agg(
+            a="first(id ORDER BY ts, id)", b="count(DISTINCT (host, ok))", c="arg_max(id, id)"
+        ),
+        f"SELECT kind, {BOUNDS}, first(id ORDER BY ts, id), count(DISTINCT (host, ok)), arg_max(id, id)"
+        " FROM log GROUP BY ALL",
+    ),
 ]  # fmt: skip
 
 

@@ -46,6 +46,15 @@ _FLAGS = {
 }  # fmt: skip
 """Parts of functions that are no expressions, and that are read or say nothing about the answer."""
 _WORDS = (exp.Literal, exp.Identifier, exp.Boolean, exp.Var, exp.DataType, exp.Anonymous, exp.Parameter)
+_INSTEAD = {
+    "PIVOTS": (
+        "PIVOT or UNPIVOT",
+        "sum(x) FILTER (WHERE k = 1) for each column, or UNION ALL of one SELECT for each",
+    ),
+    "LATERALS": ("LATERAL", "a subquery of one value, (SELECT max(b.x) FROM b WHERE b.k = a.k), or a join"),
+    "SAMPLE": ("a sample", "WHERE id % 10 = 0, or leave it out"),
+}
+"""Parts that a word of the parser names, as people call them, and the way out."""
 _WHOLE: dict[type, str] = {
     exp.Schema: "the columns in the order of SELECT",
 }
@@ -60,4 +69,5 @@ def check_all_read(text: str, tree: Any) -> None:
         for name, part in node.args.items():
             is_flag = isinstance(part, str | bool) and not isinstance(node, _WORDS) and name not in _FLAGS
             if part and (is_flag if known is None else name not in known):
-                raise unsupported(text, node, name.strip("_").replace("_", " ").upper(), "leave it out")
+                form = name.strip("_").replace("_", " ").upper()
+                raise unsupported(text, node, *_INSTEAD.get(form, (form, "leave it out")))

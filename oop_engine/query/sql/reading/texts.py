@@ -53,15 +53,18 @@ def expression_of(text: str, schema: Schema, place: str) -> Expression:
     """Return a scalar expression over the columns of ``schema``; raises ``UsageError`` with the place of a mistake."""
     from sqlglot import exp
 
+    from oop_engine.query.sql.reading.forms import with_known_forms
     from oop_engine.query.sql.relation import columns_of
     from oop_engine.query.sql.scalar.expressions import Expressions
 
     found = statements_in(text)
     tree = found[0].tree
-    if len(found) != 1 or not isinstance(tree, exp.Condition) or isinstance(tree, exp.Query):
+    is_one = isinstance(tree, exp.Condition | exp.AtTimeZone) and not isinstance(tree, exp.Query)
+    if len(found) != 1 or not is_one:
         msg = f"{place}: one expression is wanted, such as 'bytes > 100'; got {text!r:.80}"
         raise UsageError(msg)
-    return Expressions(text, columns_of(schema), schema).value(tree).expression
+    known = with_known_forms(text, exp.Paren(this=tree))
+    return Expressions(text, columns_of(schema), schema).value(known).expression
 
 
 def aggregate_of(text: str, schema: Schema, columns: dict[str, Any], place: str) -> Aggregation:

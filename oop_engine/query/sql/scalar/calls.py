@@ -18,6 +18,8 @@ _NAMES = {
     "DAY_OF_WEEK_ISO": "ISODOW", "DAYOFWEEK_ISO": "ISODOW",
     "DAY_OF_YEAR": "DAYOFYEAR", "WEEK_OF_YEAR": "WEEK", "REGEXP_LIKE": "REGEXP_MATCHES", "DAY_OF_MONTH": "DAY",
     "POW": "POWER", "LCASE": "LOWER", "UCASE": "UPPER", "LEN": "LENGTH",
+    "STR_TO_TIME": "STRPTIME", "DATE_FROM_PARTS": "MAKE_DATE", "TIMESTAMP_FROM_PARTS": "MAKE_TIMESTAMP",
+    "SHA2": "SHA256", "RAND": "RANDOM",
 }  # fmt: skip
 _FLAGS = {
     "safe", "coalesce", "position", "big_int", "binary", "null_if_pos_overflow", "is_null", "is_nvl", "ret_any",

@@ -37,6 +37,12 @@ from oop_engine.query.sql.scalar.types import (
 
 __all__ = ["Expressions", "key_of"]
 
+_WRITTEN = {"_JOINED": "string_agg", "AT_TIME_ZONE": "AT TIME ZONE"}
+_OF_THE_RUN = {
+    "NOW", "CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "LOCALTIME", "LOCALTIMESTAMP", "TODAY", "RAND",
+    "RANDOM", "UUID", "GEN_RANDOM_UUID", "TRANSACTION_TIMESTAMP",
+}  # fmt: skip
+
 
 class Expressions:
     """Makes expressions over the columns of ``schema``, by the names of a query.
@@ -158,6 +164,10 @@ class Expressions:
             unit = exp.Var(this=parts[0].name.upper())
             kind = exp.TimestampTrunc(this=parts[1], unit=unit) if name == "DATE_TRUNC" else None
             return self.of(kind or exp.Extract(this=unit, expression=parts[1]))
+        if name in _OF_THE_RUN:
+            words = f"{name.lower()} has another value in each run, on which results must not depend"
+            way_out = "write a literal, TIMESTAMP '2026-01-01', or compare with the event time"
+            raise mistake(self.text, node, f"{words}: {way_out}")
         if name not in FUNCTIONS:
             hint = did_you_mean(name.lower(), [known.lower() for known in FUNCTIONS])
             raise mistake(self.text, node, f"no function {name.lower()!r} here{hint}")
@@ -165,7 +175,7 @@ class Expressions:
         try:
             return self.typed(FUNCTIONS[name](*values), node)
         except ValueError as error:
-            raise mistake(self.text, node, f"{name.lower()}: {error}") from error
+            raise mistake(self.text, node, f"{_WRITTEN.get(name, name.lower())}: {error}") from error
         except TypeError as error:
             raise mistake(self.text, node, f"{name.lower()} does not take {len(values)} values") from error
 

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from oop_engine.query.sql.scalar.parsed_moments import MADE_MOMENTS
 from oop_engine.query.sql.scalar.shown import in_format
 from oop_engine.query.sql.scalar.text_functions import TEXT_FUNCTIONS, known
 from oop_engine.query.sql.scalar.types import Typed, cast, is_text, is_time, literal, rounded, to_common
@@ -251,7 +252,6 @@ FUNCTIONS: dict[str, Function] = {
     "EPOCH_MS": lambda v: _epoch(v, "ms") if is_time(v.kind) else _to_moment("ms")(v),
     "EPOCH_US": lambda v: _epoch(v, "us"),
     "EPOCH_NS": lambda v: _epoch(v, "ns"),
-    "MAKE_TIMESTAMP": _to_moment("us"),
     "TO_TIMESTAMP": lambda v: (
         pc.multiply(_float(v), pc.scalar(1e6))
         .cast(options=pc.CastOptions.unsafe(pa.int64()))
@@ -261,6 +261,7 @@ FUNCTIONS: dict[str, Function] = {
     "MONTHNAME": lambda t: pc.strftime(t.expression, format="%B"),
     "STRFTIME": _formatted,
     **{name: part for name, part in PARTS.items() if name not in ("EPOCH",)},
+    **MADE_MOMENTS,
     **TEXT_FUNCTIONS,
 }
 """Functions of typed values; a ``ValueError`` has the words of a mistake."""

@@ -88,6 +88,11 @@ def _last_day(of: Expressions, node: Any) -> Typed:
     )
 
 
+def _at_zone(of: Expressions, node: Any) -> Typed:
+    """Return the local time of a moment, or the moment of a local time."""
+    return of.of(exp.Anonymous(this="AT_TIME_ZONE", expressions=[node.this, node.args["zone"]]))
+
+
 def _bucketed(of: Expressions, node: Any) -> Typed:
     """Return the start of the window that a moment is in; windows begin on 2000-01-03, as in DuckDB."""
     width, moment = interval_us(of.text, node.this), of.moment(node.expression)
@@ -131,5 +136,6 @@ OF_MOMENTS: dict[Any, Any] = {
     exp.DateBin: _bucketed,
     exp.DateDiff: _difference,
     exp.LastDay: _last_day,
+    exp.AtTimeZone: _at_zone,
 }
 """Functions of moments by the classes of the parser."""

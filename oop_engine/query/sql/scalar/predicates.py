@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from oop_engine.operators.values.row_functions import called
 from oop_engine.query.sql.reading.mistakes import mistake, unsupported
 from oop_engine.query.sql.scalar.types import Typed, cast, literal
 
@@ -75,12 +76,7 @@ def _one_of(of: Expressions, node: Any) -> Typed:
 def _like(of: Expressions, node: Any, sign: str = "") -> Typed:
     pattern = of.of(node.expression)
     if not pattern.is_literal:
-        raise unsupported(
-            of.text,
-            node,
-            "LIKE with a pattern that is a column",
-            "write the pattern as a text, or compute it before, with a function of Python in with_columns",
-        )
+        return _like_column(of, node, pattern, sign)
     if pattern.value is None:
         return literal(None, pa.bool_())
     text = cast(of.of(node.this), pa.string()).expression
@@ -89,6 +85,17 @@ def _like(of: Expressions, node: Any, sign: str = "") -> Typed:
     if written is None:
         raise mistake(of.text, node, f"nothing is behind the escape {sign!r} at the end of the pattern")
     found = pc.match_like(text, written, ignore_case=without_case)
+    return Typed(pc.invert(found) if node.args.get("negate") else found, pa.bool_())
+
+
+def _like_column(of: Expressions, node: Any, pattern: Typed, sign: str) -> Typed:
+    """Return whether a text is like a pattern of its row."""
+    if sign:
+        raise unsupported(
+            of.text, node, "ESCAPE with a pattern that is a column", "write the pattern as a text"
+        )
+    texts = (cast(one, pa.string()).expression for one in (of.of(node.this), pattern))
+    found = called("ilike" if isinstance(node, exp.ILike) else "like", *texts)
     return Typed(pc.invert(found) if node.args.get("negate") else found, pa.bool_())
 
 

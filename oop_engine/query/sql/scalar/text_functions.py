@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from oop_engine.operators.values.row_functions import called
 from oop_engine.query.sql.scalar.types import Typed, cast, literal
 
-__all__ = ["TEXT_FUNCTIONS", "known"]
+__all__ = ["TEXT_FUNCTIONS", "known", "quoted", "rows_as_texts", "text_of"]
 
 Function = Callable[..., Any]
 _PARTS = re.compile(r"\\.|\[:\^?\w+:\]|\[\^?\]?|.", re.DOTALL)
@@ -137,6 +138,8 @@ def _with_named_group(pattern: str, number: int) -> str:
 
 
 def _contains(text: Typed, part: Typed) -> Any:
+    if not part.is_literal:
+        return called("contains", text_of(text), text_of(part))
     return pc.match_substring(text_of(text), str(known(part, "the text that is looked for")))
 
 
@@ -150,11 +153,46 @@ def _found(text: Typed, part: Typed) -> Any:
 
 
 def _starts(text: Typed, part: Typed) -> Any:
+    if not part.is_literal:
+        return called("starts_with", text_of(text), text_of(part))
     return pc.starts_with(text_of(text), str(known(part, "the beginning")))
 
 
 def _ends(text: Typed, part: Typed) -> Any:
+    if not part.is_literal:
+        return called("ends_with", text_of(text), text_of(part))
     return pc.ends_with(text_of(text), str(known(part, "the end")))
+
+
+def rows_as_texts(values: Sequence[Typed], *, with_nulls: bool) -> Any:
+    """Return a text for each row of some columns, another for another row; null beside a null, or ``with_nulls``."""
+    parts = []
+    for one in values:
+        value = (
+            Typed(pc.add(one.expression, pc.scalar(0.0)), one.kind) if pa.types.is_floating(one.kind) else one
+        )
+        text = text_of(value)  # -0.0 is 0.0
+        size = pc.utf8_length(text).cast(pa.string())
+        whole = pc.binary_join_element_wise(size, text, pc.scalar(":"))
+        parts.append(pc.coalesce(whole, pc.scalar("-")) if with_nulls else whole)
+    return pc.binary_join_element_wise(*parts, pc.scalar(""))
+
+
+def _joined(listed: Typed, sign: Typed) -> Any:
+    """Return the texts of a list in one; one with more than it holds ends the query."""
+    by = known(sign, "the sign between texts")
+    if by is None:
+        return literal(None, pa.string()).expression
+    values = pc.struct_field(listed.expression, ["values"])
+    each = listed.kind.field("values").type.value_type
+    if not (pa.types.is_string(each) or pa.types.is_integer(each)):
+        msg = f"it joins texts and integers, and this is {each}: string_agg(CAST(x AS VARCHAR), ',')"
+        raise ValueError(msg)
+    more = pc.greater(pc.struct_field(listed.expression, ["beyond"]), pc.scalar(0))
+    words = pc.if_else(more, pc.scalar("string_agg: a group has more than 32,767 texts"), pc.scalar("0"))
+    is_whole = pc.equal(words.cast(pa.int64()), pc.scalar(0))  # raises with the words
+    texts = pc.binary_join(values.cast(pa.list_(pa.string())), str(by))
+    return pc.if_else(is_whole, texts, literal(None, pa.string()).expression)
 
 
 def _strip(name: str) -> Function:
@@ -166,6 +204,8 @@ def _strip(name: str) -> Function:
 
 
 def _replace(text: Typed, old: Typed, new: Typed) -> Any:
+    if not (old.is_literal and new.is_literal):
+        return called("replace", *map(text_of, (text, old, new)))
     given, other = str(known(old, "the old text")), str(known(new, "the new text"))
     # Arrow replaces an empty text without an end
     return pc.replace_substring(text_of(text), given, other) if given else text_of(text)
@@ -216,5 +256,8 @@ TEXT_FUNCTIONS: dict[str, Function] = {
     ),
     "REGEXP_REPLACE": _replaced,
     "REGEXP_EXTRACT": _extracted,
+    "_JOINED": _joined,
+    "MD5": lambda t: called("md5", text_of(t)),
+    "SHA256": lambda t, bits: called("sha256", text_of(t)),
 }
 """Functions of typed values; a ``ValueError`` has the words of a mistake."""

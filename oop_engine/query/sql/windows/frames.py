@@ -24,6 +24,16 @@ from oop_engine.query.sql.stage import Item, Stage
 
 __all__ = ["with_frames"]
 
+_OTHER = (
+    "write the value of the nearest row within a bound, "
+    "(SELECT {}(b.x, b.ts) FROM s b WHERE b.k = a.k AND b.ts BETWEEN {})"
+)
+_BESIDE = {
+    exp.Lag: _OTHER.format("arg_max", "a.ts - INTERVAL '1' HOUR AND a.ts - INTERVAL '1' MICROSECOND"),
+    exp.Lead: _OTHER.format("arg_min", "a.ts + INTERVAL '1' MICROSECOND AND a.ts + INTERVAL '1' HOUR"),
+}
+"""The way out for the row before and the row after."""
+
 
 def with_frames(text: str, stage: Stage, items: list[Item]) -> Stage:
     """Return the rows with aggregates over the time before each as columns."""
@@ -71,6 +81,8 @@ def _frame(text: str, node: Any, relation: NamedStream) -> tuple[tuple[str, ...]
     spec, order = node.args.get("spec"), node.args.get("order")
     form = "OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN INTERVAL '10' SECOND PRECEDING AND CURRENT ROW)"
     kind = "" if spec is None else str(spec.args.get("kind")).upper()
+    if isinstance(node.this, exp.Lag | exp.Lead):
+        raise unsupported(text, node, f"{node.this.key}(x) OVER (...)", _BESIDE[type(node.this)])
     if order is None or kind not in ("RANGE", "ROWS"):
         raise unsupported(text, node, "this OVER", f"write {form}")
     start, rows = spec.args.get("start"), kind == "ROWS"
