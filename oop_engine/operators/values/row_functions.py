@@ -19,7 +19,6 @@ __all__ = ["called"]
 
 _TEXT, _TRUTH = pa.string(), pa.bool_()
 _BEFORE = "oop_engine_"
-_KEPT = 1024  # patterns of which the last are kept as regular expressions
 
 
 def called(name: str, *parts: Any) -> Any:
@@ -33,7 +32,7 @@ def called(name: str, *parts: Any) -> Any:
     return pc.Expression._call(_BEFORE + name, list(parts))
 
 
-@lru_cache(_KEPT)
+@lru_cache(1024)
 def _pattern(like: str) -> re.Pattern[str]:
     """Return a pattern of LIKE, which has no escape, as a regular expression."""
     signs = {"%": ".*", "_": "."}

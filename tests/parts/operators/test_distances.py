@@ -47,8 +47,8 @@ def test_distances_are_those_of_fractions(name: str) -> None:
 def test_a_moment_is_apart_by_its_unit_and_endless_floats_by_nothing() -> None:
     start = dt.datetime(2026, 1, 1)
     moments = [pa.array([start + dt.timedelta(seconds=one)], pa.timestamp("ms")) for one in (0, 2)]
-    assert are_apart(*moments, 1999).tolist() == [True]
-    assert are_apart(*moments, 2000).tolist() == [False]
+    assert are_apart(moments[0], moments[1], 1999).tolist() == [True]
+    assert are_apart(moments[0], moments[1], 2000).tolist() == [False]
     endless = pa.array([float("inf"), float("inf"), float("nan")])
     assert are_apart(endless, pa.array([float("inf"), 1.0, 1.0]), 0).tolist() == [False, True, False]
 

@@ -50,7 +50,6 @@ SELECT host, string_agg(host, ',') AS s FROM log GROUP BY host
 SELECT host, count(DISTINCT (bytes, kind)) AS s FROM log GROUP BY host
 SELECT id FROM log WHERE host = ANY (SELECT host FROM other)
 SELECT id FROM log WHERE (host, kind) IN (('a', 1), ('b', 2))
-INSERT INTO log VALUES (1)
 SELECT host, count(*) AS n FROM log GROUP BY host HAVING n IN (SELECT id FROM other)
 SELECT id, s LIKE u AS a FROM txt
 SELECT id, md5(host) AS a FROM log
