@@ -61,6 +61,8 @@ class Planner:
             self.results[tree.this.name] = _as_stream(self.query(tree.expression, {}))
         elif isinstance(tree, exp.Query | exp.Values):
             self.results["result"] = _as_stream(self.query(tree, {}))
+        elif isinstance(tree, exp.Condition):
+            raise mistake(self._text, tree, "no statement begins so: write SELECT ... FROM ...")
         else:
             forms = "CREATE TABLE, CREATE VIEW, INSERT INTO and SELECT are"
             shown = tree.expression if isinstance(tree, exp.Insert) else tree

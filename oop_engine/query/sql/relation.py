@@ -10,6 +10,7 @@ from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
 from oop_engine.query.finish import ALL, Finish
+from oop_engine.query.sql.reading.hints import is_text_meant
 from oop_engine.query.sql.reading.mistakes import mistake
 
 if TYPE_CHECKING:
@@ -48,7 +49,10 @@ class Names:
                 f"{one.table}.{one.name}" for one in self._matching(node.table, node.name, exact=False)
             )
             raise mistake(text, node, f"{node.name!r} is ambiguous: write {tables}")
-        raise mistake(text, node, self._unknown(node.table, node.name))
+        words = self._unknown(node.table, node.name)
+        if not node.table and is_text_meant(node):
+            words += f"; a text stands in single quotes, {node.name!r}"
+        raise mistake(text, node, words)
 
     def columns(self, node: Any) -> list[str]:
         """Return the columns that ``node`` may name."""

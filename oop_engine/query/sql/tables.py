@@ -11,9 +11,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from oop_engine.core.close_names import did_you_mean
-from oop_engine.core.errors import EngineError
+from oop_engine.core.errors import EngineError, TraceError
 from oop_engine.query.data_stream import DataStream
 from oop_engine.query.sources import Columns, scan
+from oop_engine.query.sql.reading.hints import missing_file
 from oop_engine.query.sql.reading.mistakes import mistake
 from oop_engine.query.sql.reading.texts import Statement, statements_in
 from oop_engine.query.sql.relation import NamedStream, columns_of
@@ -86,7 +87,10 @@ class Tables:
                 given, columns_of(given.schema, hidden=given.finish.hidden), finish=given.finish
             )
         columns = given if isinstance(given, Columns) else scan(given, key)
-        stream = self._with_time(node, columns, time or self._time_of(node, columns))
+        try:
+            stream = self._with_time(node, columns, time or self._time_of(node, columns))
+        except TraceError as error:
+            raise mistake(self._text, node, str(error)) from error
         self._given[key] = NamedStream(stream, columns_of(stream.schema))
         return self.relation(node)
 
@@ -99,6 +103,8 @@ class Tables:
         return columns.event_time(time, unit=self._unit)
 
     def _scanned(self, node: Any) -> Columns:
+        if (missing := missing_file(node.name)) is not None:
+            raise mistake(self._text, node, missing)
         try:
             return scan(node.name)
         except (EngineError, OSError) as error:

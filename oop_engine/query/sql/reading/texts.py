@@ -99,6 +99,8 @@ def statements_in(text: str) -> list[Statement]:
     try:
         import sqlglot
         from sqlglot.errors import ParseError, TokenError
+
+        from oop_engine.query.sql.reading.hints import open_quote, unexpected
     except ImportError as error:
         msg = "SQL needs sqlglot: pip install 'oop-engine[sql]'"
         raise SetupError(msg) from error
@@ -113,8 +115,14 @@ def statements_in(text: str) -> list[Statement]:
     except ParseError as error:
         found = error.errors[0] if error.errors else {}
         words = str(found.get("description") or error).split(" missing for <class")[0].rstrip(".")
+        if words.endswith("Unexpected token"):
+            words = unexpected(text, str(found.get("highlight") or ""), str(found.get("start_context") or ""))
         raise mistake_at(text, found.get("line") or 1, _column(text, found), words) from error
     except TokenError as error:
+        if (found := open_quote(text)) is not None:
+            before = text[: found[0]]
+            line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+            raise mistake_at(text, line, column, found[1]) from error
         raise mistake_at(text, 1, 1, f"cannot be read: {' '.join(str(error).split())}") from error
     except RecursionError as error:
         raise mistake_at(

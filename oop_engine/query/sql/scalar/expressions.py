@@ -13,6 +13,8 @@ from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import EngineError
 from oop_engine.core.schema import Schema
 from oop_engine.operators.values.expressions import types_of
+from oop_engine.query.registered import AGGREGATES
+from oop_engine.query.sql.reading.hints import INSTEAD_OF
 from oop_engine.query.sql.reading.mistakes import mistake, unsupported
 from oop_engine.query.sql.relation import Names
 from oop_engine.query.sql.scalar.arithmetic import ARITHMETIC
@@ -169,8 +171,7 @@ class Expressions:
             way_out = "write a literal, TIMESTAMP '2026-01-01', or compare with the event time"
             raise mistake(self.text, node, f"{words}: {way_out}")
         if name not in FUNCTIONS:
-            hint = did_you_mean(name.lower(), [known.lower() for known in FUNCTIONS])
-            raise mistake(self.text, node, f"no function {name.lower()!r} here{hint}")
+            raise mistake(self.text, node, _unknown(name, node))
         values = [self.moment(part) if name in PARTS else self.of(part) for part in parts]
         try:
             return self.typed(FUNCTIONS[name](*values), node)
@@ -178,6 +179,18 @@ class Expressions:
             raise mistake(self.text, node, f"{_WRITTEN.get(name, name.lower())}: {error}") from error
         except TypeError as error:
             raise mistake(self.text, node, f"{name.lower()} does not take {len(values)} values") from error
+
+
+def _unknown(name: str, node: Any) -> str:
+    """Return the words for a function that is not one of values."""
+    shown = name.lower()
+    if isinstance(node, exp.AggFunc) or name in AGGREGATES:
+        way_out = "HAVING has conditions on groups, and a SELECT around this one reads its results"
+        return f"{shown} is an aggregate of many rows, and here is one row: {way_out}"
+    if name in INSTEAD_OF:
+        return f"no function {shown!r} here: write {INSTEAD_OF[name]}"
+    known = [one.lower() for one in (*FUNCTIONS, *AGGREGATES) if not one.startswith("_")]
+    return f"no function {shown!r} here{did_you_mean(shown, known)}"
 
 
 def key_of(node: Any, names: Names) -> str:

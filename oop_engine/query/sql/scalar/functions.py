@@ -92,20 +92,21 @@ def _rounded(value: Typed, digits: Typed | None = None) -> Any:
     return rounded(value, places, "half_towards_infinity")
 
 
-def _greatest(*values: Typed) -> Any:
-    found = to_common(values)
-    if found is None:
-        msg = "the values of greatest have no type in common"
+def _alike(values: Sequence[Typed]) -> list[Typed]:
+    """Return values in their common type; raises ``ValueError`` if they have none."""
+    if (found := to_common(values)) is None:
+        kinds = " and ".join(dict.fromkeys(str(one.kind) for one in values))
+        msg = f"{kinds} have no type in common: cast one, CAST(x AS ...)"
         raise ValueError(msg)
-    return _by_element(pc.max_element_wise, found)
+    return found
+
+
+def _greatest(*values: Typed) -> Any:
+    return _by_element(pc.max_element_wise, _alike(values))
 
 
 def _least(*values: Typed) -> Any:
-    found = to_common(values)
-    if found is None:
-        msg = "the values of least have no type in common"
-        raise ValueError(msg)
-    return _by_element(pc.min_element_wise, found)
+    return _by_element(pc.min_element_wise, _alike(values))
 
 
 def _by_element(choose: Function, values: Sequence[Typed]) -> Any:
@@ -117,18 +118,11 @@ def _by_element(choose: Function, values: Sequence[Typed]) -> Any:
 
 
 def _coalesce(*values: Typed) -> Any:
-    found = to_common(values)
-    if found is None:
-        msg = "the values of coalesce have no type in common"
-        raise ValueError(msg)
-    return pc.coalesce(*(one.expression for one in found))
+    return pc.coalesce(*(one.expression for one in _alike(values)))
 
 
 def _null_if(a: Typed, b: Typed) -> Any:
-    both = to_common([a, b])
-    if both is None:
-        msg = "the values of nullif have no type in common"
-        raise ValueError(msg)
+    both = _alike([a, b])
     same = pc.coalesce(pc.equal(both[0].expression, both[1].expression), pc.scalar(False))
     first = both[0] if pa.types.is_null(a.kind) else a
     return pc.if_else(same, literal(None, first.kind).expression, first.expression)

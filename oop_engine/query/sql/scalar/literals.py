@@ -34,7 +34,7 @@ def scalar_as(text: str, written: str, kind: pa.DataType, node: Any) -> Any:
     try:
         scalar = pa.scalar(written, pa.string()).cast(plain)
     except pa.ArrowException as error:
-        raise mistake(text, node, f"{written!r} cannot be read as {kind}") from error
+        raise mistake(text, node, f"{written!r} cannot be read as {kind}{_as_written(kind)}") from error
     return pa.scalar(scalar.value, target) if is_moment else scalar
 
 
@@ -44,7 +44,7 @@ def _decimal(text: str, written: str, kind: pa.DataType, node: Any) -> Any:
         rounded = Decimal(written.strip()).quantize(Decimal(1).scaleb(-kind.scale), ROUND_HALF_UP)
         return pa.scalar(rounded, kind)
     except (DecimalException, pa.ArrowException) as error:
-        raise mistake(text, node, f"{written!r} cannot be read as {kind}") from error
+        raise mistake(text, node, f"{written!r} cannot be read as {kind}{_as_written(kind)}") from error
 
 
 def interval_us(text: str, node: Any) -> int:
@@ -72,3 +72,10 @@ def interval_us(text: str, node: Any) -> int:
 
 def _has_zone(text: str) -> bool:
     return text.endswith(("Z", "z")) or (len(text) > 11 and ("+" in text[11:] or "-" in text[11:]))
+
+
+def _as_written(kind: pa.DataType) -> str:
+    """Return how moments are written, as the end of a message; nothing for other values."""
+    if pa.types.is_timestamp(kind):
+        return ": write '2026-01-31 12:00:00', or strptime('31.01.2026 12:00', '%d.%m.%Y %H:%M')"
+    return ": write '2026-01-31'" if pa.types.is_date(kind) else ""
