@@ -50,9 +50,7 @@ def lazy_names(
         if name == "__all__":
             names[name] = sorted(one for one in homes() if one not in by_name_only)
         elif name.startswith("__") or name not in homes():
-            hint = "" if name.startswith("_") else meant(name, homes(), instead or {})
-            if not hint and elsewhere is not None and not name.startswith("_"):
-                hint = _of_another(name, elsewhere)
+            hint = "" if name.startswith("_") else _hint(name, homes(), instead or {}, elsewhere)
             msg = f"module {package!r} has no attribute {name!r}{hint}"
             if hint and _imported(sys._getframe(1)):  # Python drops the words of an AttributeError there
                 raise ImportError(msg, name=package)
@@ -62,6 +60,14 @@ def lazy_names(
         return names[name]
 
     return load, lambda: sorted({*vars(sys.modules[package]), *homes()})
+
+
+def _hint(name: str, homes: Mapping[str, str], instead: Mapping[str, str], elsewhere: str | None) -> str:
+    """Return the name that was meant: another package's very name comes before one that is alike here."""
+    if elsewhere is not None and name in dir(import_module(elsewhere)):
+        return _of_another(name, elsewhere)
+    alike = meant(name, homes, instead)
+    return _of_another(name, elsewhere) if not alike and elsewhere is not None else alike
 
 
 def _of_another(name: str, package: str) -> str:

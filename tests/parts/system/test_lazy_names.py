@@ -115,3 +115,8 @@ def test_a_wrong_name_is_told_the_right_one(package: str, name: str, meant: str)
     with pytest.raises(ImportError, match=re.escape(meant)):
         exec(f"from {package} import {name}", {})
     assert not hasattr(module, name)
+
+
+def test_a_name_of_the_operators_is_found_there_before_one_that_is_alike_here() -> None:
+    with pytest.raises(ImportError, match=r"from oop_engine\.operators import Count"):
+        exec("from oop_engine import Count", {})

@@ -43,7 +43,7 @@ _UNQUOTED = re.compile(r"(?i)\b(?:FROM|JOIN)\s+(?!')\S*\s*\S*\.(?:csv|parquet|js
 
 
 def unexpected(text: str, token: str, before: str) -> str:
-    """Return the words for a sign or a word that does not fit, with what may be meant; ``before`` stands before it.
+    """Return the words for a token that does not fit, with the one that may be meant; ``before`` stands before it.
 
     >>> unexpected("SELECT * FORM t", "t", "SELECT * FORM ")
     "Unexpected token 't'; did you mean FROM?"
