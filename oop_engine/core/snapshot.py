@@ -39,7 +39,9 @@ _LENGTHS = ((1 << 8, 2), (1 << 16, 3), (1 << 32, 5))  # a length below has so ma
 _VALUES = (
     "it takes None, bool, int, float, str, bytes, lists, dictionaries, arrays of numbers or texts, batches"
 )
+_FLAT = "give numbers in place of references"
 _WAYS = (
+    (np.ma.MaskedArray, "its filled(), and the mask as an array of its own"),
     ((set, frozenset), "a sorted list"),
     (deque, "list(...)"),
     (np.ndarray, "an array of numbers or texts, or a list"),
@@ -62,15 +64,28 @@ class Later:
 
 
 def frozen(value: Any) -> Any:
-    """Return a state that shares no memory with its operator, which may go on.  O(bytes), at the speed of memory."""
+    """Return a state that shares no memory with its operator, which may go on.  O(bytes), at the speed of memory.
+
+    Raises ``SnapshotError`` for a value that holds itself.
+    """
+    try:
+        return _frozen(value)
+    except RecursionError:
+        msg = f"cannot put a {type(value).__name__} into a snapshot that holds itself, or nests too deep: {_FLAT}"
+        raise SnapshotError(msg) from None
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, np.ma.MaskedArray):  # its bytes are those below the mask, too
+        return value
     if isinstance(value, np.ndarray):
         return value.copy()
     if isinstance(value, pa.RecordBatch):
         return copied(value)
     if isinstance(value, dict):
-        return {name: frozen(part) for name, part in value.items()}
+        return {name: _frozen(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [frozen(part) for part in value]
+        return [_frozen(part) for part in value]
     return value
 
 
@@ -89,6 +104,11 @@ def pack(owner: str, state: dict[str, Any], version: int = 1) -> bytes:
     except (ValueError, OverflowError) as error:
         if isinstance(error, SnapshotError):
             raise
+        if isinstance(error, UnicodeEncodeError):
+            msg = (
+                f"snapshot of {owner}: a text must be UTF-8; got {error.object!r:.60}: give text.encode(...)"
+            )
+            raise SnapshotError(msg) from error
         msg = f"snapshot of {owner}: a value must be below 4 GiB ({error}): let it keep less, or fewer groups"
         raise SnapshotError(msg) from error
     return _FORMAT + zlib.crc32(body).to_bytes(_SUM, "little") + body
@@ -165,7 +185,7 @@ def _encode(value: Any) -> Any:
         return value.make()
     if isinstance(value, np.integer | np.floating | np.bool_):
         return value.item()
-    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+    if isinstance(value, np.ndarray) and not (value.dtype.hasobject or isinstance(value, np.ma.MaskedArray)):
         head = [value.dtype.str, list(value.shape)]
         return msgpack.ExtType(_ARRAY, msgpack.packb([*head, np.ascontiguousarray(value).tobytes()]))
     if isinstance(value, pa.RecordBatch):

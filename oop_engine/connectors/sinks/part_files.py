@@ -97,6 +97,9 @@ class PartFiles(LiveSink):
 
     async def commit(self, prepared: Prepared) -> None:
         """Let the files of an epoch appear."""
+        await self._aside(self._show, prepared)
+
+    def _show(self, prepared: Prepared) -> None:
         for name in prepared:
             before, shown = self.folder / hidden(name), self.folder / name
             try:

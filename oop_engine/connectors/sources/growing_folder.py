@@ -22,7 +22,6 @@ from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 from oop_engine.core.values.column import column
 from oop_engine.system.on_thread import on_thread
-from oop_engine.traces.compressed import is_compressed
 from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.folder import LeftOut, is_hidden, is_trace, names_in
 from oop_engine.traces.format_registry import format_of
@@ -94,9 +93,9 @@ class GrowingFolder(LiveSource):
             known.add(last)
         self._check_there()
         while True:
-            for name in self._fresh(last, known):
+            for name in await on_thread(self._fresh, last, known):
                 skipped = done if name == last else 0
-                start, number = _start(self._folder / name), 0
+                start, number = await on_thread(_start, self._folder / name), 0
                 async with aclosing(self._messages(name)) as messages:
                     async for message, over in messages:
                         number += 1
@@ -157,11 +156,7 @@ class GrowingFolder(LiveSource):
         return found
 
     async def _messages(self, name: str) -> AsyncGenerator[tuple[Message, bool], None]:
-        """Yield the messages of a file, each with whether it is the last; a compressed file is unpacked on a thread."""
-        if not is_compressed(name):
-            for each in _marked(self._trace(name, lambda call: call())):
-                yield each
-            return
+        """Yield the messages of a file, each with whether it is the last; it is read on a thread."""
         pending: list[Callable[[], object]] = []
         messages = await on_thread(lambda: _marked(self._trace(name, pending.append)))
         found: tuple[Message, bool] | None = None

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import ContractError, GraphError
@@ -97,6 +98,10 @@ class UserDefined(Aggregation):
             many = len(self.state_types)
             msg = f"{operator}: UserDefined: identity must have {many} values, as state_types; got {self.identity!r}"
             raise GraphError(msg)
+        for given, name in zip(self.identity or (), self.state_types, strict=bool(self.identity)):
+            if not _is_of(given, np.dtype(name)):
+                msg = f"{operator}: UserDefined: identity has {given!r}, which is no {name}: give a value of that type"
+                raise GraphError(msg)
         if self.tie and self.commutative:
             msg = f"{operator}: UserDefined: tie={self.tie!r} is of no use where order is not: add commutative=False"
             raise GraphError(msg)
@@ -122,7 +127,7 @@ def _results(lowered: Any, kind: pa.DataType, many: int) -> pa.Array:
     try:
         values = lowered if isinstance(lowered, pa.Array | pa.ChunkedArray) else pa.array(lowered)
         values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-        values = values.cast(kind)
+        values = _kept(values, values.cast(kind))
     except (pa.ArrowException, TypeError, ValueError) as error:
         got = f"{' '.join(f'{lowered!r:.60}'.split())} ({type(lowered).__name__}): {error}"
         wanted = f"an array of {many:,} results that are {kind}, as returns has it"
@@ -134,8 +139,31 @@ def _results(lowered: Any, kind: pa.DataType, many: int) -> pa.Array:
     return values
 
 
+def _kept(given: pa.Array, typed: pa.Array) -> pa.Array:
+    """Return values in their type; raises ``ValueError`` where a cast makes others of them without a word."""
+    if pa.types.is_boolean(typed.type) and not typed.cast(given.type).equals(given):
+        msg = "a number that is not 0 or 1 is no bool"
+        raise ValueError(msg)
+    if pa.types.is_floating(typed.type) and pa.types.is_floating(given.type):
+        infinite = pc.and_(pc.is_inf(typed), pc.invert(pc.is_inf(given)))
+        if pc.any(infinite).as_py():
+            msg = f"a number is too large for {typed.type}"
+            raise ValueError(msg)
+    return typed
+
+
 def _is_number(name: str) -> bool:
     try:
         return np.dtype(name).kind in "biufc"
     except TypeError:  # NumPy has no type of that name
+        return False
+
+
+def _is_of(given: Any, kind: np.dtype[Any]) -> bool:
+    """Tell whether a value is the same in the type of a state."""
+    try:
+        with np.errstate(over="ignore"):
+            found = kind.type(given)
+        return bool(found == given or found != found) and (kind.kind != "b" or given in (True, False))
+    except (TypeError, ValueError, OverflowError):
         return False

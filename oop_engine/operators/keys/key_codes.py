@@ -129,9 +129,13 @@ def _is_flat(kind: pa.DataType) -> bool:
 
 
 def _fixed(column: pa.Array) -> NDArray[Any]:
-    """Return the values of a column of a fixed width as integers, without copying."""
+    """Return the values of a column of a fixed width as integers, without copying.
+
+    Read-only, as those of most buffers are: a kernel is compiled, and loaded, for each of the two kinds.
+    """
     width = column.type.bit_width // 8
     values: NDArray[Any] = np.frombuffer(column.buffers()[1], f"i{width}", len(column), column.offset * width)
+    values.setflags(write=False)
     return values
 
 

@@ -21,6 +21,7 @@ from oop_engine.core.errors import SetupError, UsageError
 from oop_engine.core.values.rfc3339 import moment_of
 from oop_engine.service.dashboard.http import Refused, Request, answer, read_request
 from oop_engine.service.dashboard.metrics import prometheus
+from oop_engine.system.on_thread import on_thread
 
 if TYPE_CHECKING:
     from oop_engine.service.dashboard.sampler import Sampler
@@ -44,6 +45,10 @@ _STALLED_S = 20.0
 _ROOM = 1 << 16  # bytes that wait for a visitor
 
 
+def _contents() -> dict[str, bytes]:
+    return {path: (_ASSETS / name).read_bytes() for path, (name, _) in _FILES.items()}
+
+
 class Dashboard:
     """The page of a service at ``port`` of loopback; 0: any port that is free.  Give it to ``serve(page=...)``.
 
@@ -60,6 +65,7 @@ class Dashboard:
         self._server: asyncio.Server | None = None
         self._visits = set[asyncio.Task[Any]]()
         self._opened = asyncio.Event()
+        self._contents = dict[str, bytes]()
 
     @property
     def link(self) -> str:
@@ -74,6 +80,7 @@ class Dashboard:
     async def open(self, service: Service, sampler: Sampler) -> None:
         """Begin to listen.  Raises ``SetupError`` if the port is taken."""
         self._service, self._sampler = service, sampler
+        self._contents = await on_thread(_contents)
         try:
             self._server = await asyncio.start_server(self._visit, "127.0.0.1", self._port, limit=1 << 14)
         except OSError as error:
@@ -151,8 +158,8 @@ class Dashboard:
         if request.path in gets:
             text, kind = gets[request.path]()
             return answer(200, text.encode(), kind)
-        name, kind = _FILES[request.path]
-        return answer(200, (_ASSETS / name).read_bytes(), kind)
+        _, kind = _FILES[request.path]
+        return answer(200, self._contents[request.path], kind)
 
     def _check(self, request: Request) -> None:
         if request.method != "POST":

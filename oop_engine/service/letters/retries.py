@@ -17,6 +17,7 @@ from oop_engine.service.gate import Gate
 from oop_engine.service.inlet import Inlet
 from oop_engine.service.letters.letter_folder import LetterFolder, Retry, sink_of_letter
 from oop_engine.service.outlets import Outlets
+from oop_engine.system.on_thread import on_thread
 
 __all__ = ["Retries", "retries_of"]
 
@@ -50,8 +51,8 @@ class Retries:
 
     async def feed(self) -> None:
         """Feed the orders that are there and have not been fed."""
-        for number in self._folder.orders(self.position):
-            letters = self._folder.order(number)
+        for number in await on_thread(self._folder.orders, self.position):
+            letters = await on_thread(self._folder.order, number)
             if over := sorted({each.source for each in letters if self._over(each.source)}):
                 if self._waits != number:
                     self._waits = number

@@ -120,6 +120,7 @@ def graphs():
     yield graph(Distinct(("host", "ts")))
     yield graph(OAJoin([("host", "host")], Band("10 s", "10 s")))
     yield graph(OAJoin([("n", "n")], AsOf(), kind="left"))
+    yield graph(OAJoin([("host", "host"), ("n", "n")], Band("10 s", "10 s"), kind="left"))
 
 def row(second, host, n, ms=1.5):
     return {"ts": datetime.datetime(2026, 3, 1) + datetime.timedelta(seconds=second), "host": host, "n": n, "ms": ms}

@@ -152,6 +152,13 @@ AGGREGATES: dict[str, Mistake] = {
     "lower few": (user(lower=lambda state: state[0][:1]), ContractError, "a result for each of 2 states; got 1"),
     "lower many": (user(lower=lambda s: np.concatenate([s[0], s[0]])), ContractError, "for each of 2 states; got 4"),
     "lower halves": (user(lower=lambda state: state[0] * 0.5), ContractError, "results that are int64, as returns has"),
+    "lift masked": (user(lift=lambda v: (np.ma.array(v.to_numpy(), mask=v.to_numpy() > 1),)), ContractError, "masked"),
+    "lift nulls": (user(lift=lambda v: (pa.nulls(len(v)),), state_types=("float64",)), ContractError, "null values"),
+    "lift large": (user(lift=lambda v: (v.to_numpy() * 1e300,), state_types=("float32",)), ContractError, "would cut"),
+    "identity": (user(identity=(0.5,)), GraphError, "identity has 0.5, which is no int64: give a value of that type"),
+    "identity large": (user(identity=(300,), state_types=("int8",)), GraphError, "which is no int8"),
+    "lower true": (user(lower=lambda state: state[0] + 2, returns=pa.bool_()), ContractError, "is no bool"),
+    "lower large": (user(lower=lambda s: s[0] * 0 + 1e300, returns=pa.float32()), ContractError, "too large for float"),
     "types": (user(state_types=("integer",)), GraphError, "state types must be numbers or booleans; got 'integer'"),
 }  # fmt: skip
 

@@ -280,6 +280,12 @@ def saving(value: Any) -> type[Operator]:
     return type("Mine", (SavesAll,), {"save": lambda self: {"count": value}})
 
 
+def holds_itself() -> list[Any]:
+    found: list[Any] = []
+    found.append(found)
+    return found
+
+
 SNAPSHOT = "its state cannot be saved: cannot put "
 
 
@@ -304,6 +310,9 @@ SNAPSHOT = "its state cannot be saved: cannot put "
         (saving(deque([1])), f"{SNAPSHOT}deque into a snapshot: give list(...)"),
         (saving(datetime.date(2026, 1, 1)), f"{SNAPSHOT}date into a snapshot: give its integer, or isoformat()"),
         (saving(pa.array([1])), f"{SNAPSHOT}Int64Array into a snapshot: give an array of NumPy"),
+        (saving(np.ma.array([1, 2], mask=[False, True])), f"{SNAPSHOT}MaskedArray into a snapshot: give its filled()"),
+        (saving("\ud800"), "a text must be UTF-8; got '\\ud800': give text.encode(...)"),
+        (saving(holds_itself()), f"'mine' (Mine): {SNAPSHOT}a dict into a snapshot that holds itself"),
         (saving(np.array([{}], object)), f"{SNAPSHOT}ndarray into a snapshot: give an array of numbers or texts"),
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",

@@ -142,7 +142,7 @@ def test_a_push_in_parts_is_refused_where_the_service_ends_meanwhile(monkeypatch
 def test_a_service_that_stops_while_a_long_list_goes_into_its_journal_has_it_all(
     turns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was pushed has left its giver, so a stop does not lose it."""
+    """Pushed rows have left their giver, so a stop does not lose them."""
     monkeypatch.setattr(journal, "_PART", 10)
     inside, packer = threading.Event(), journal.packer_of_parts  # type: ignore[attr-defined]
 

@@ -60,6 +60,8 @@ def _put(
 def _states(found: Any, types: list[np.dtype[Any]], rows: int, of: str) -> list[NDArray[Any]]:
     """Return the states that a function of the user returned; raises ``ContractError`` for anything else."""
     arrays = found if isinstance(found, tuple | list) and len(found) == len(types) else None
+    for array in arrays or ():
+        _check_whole(array, of)
     states = None if arrays is None else [np.asarray(array) for array in arrays]
     if states is None or any(state.shape != (rows,) for state in states):
         many = f"{len(types)} array{'' if len(types) == 1 else 's'} of {rows:,} values"
@@ -70,13 +72,32 @@ def _states(found: Any, types: list[np.dtype[Any]], rows: int, of: str) -> list[
     return [_typed(state, kind, of) for state, kind in zip(states, types, strict=True)]
 
 
+def _check_whole(array: Any, of: str) -> None:
+    """Raise ``ContractError`` for an array without some of its values: the states would have values of no tuple."""
+    nulls = getattr(array, "null_count", 0)
+    hidden = int(np.ma.getmaskarray(array).sum()) if isinstance(array, np.ma.MaskedArray) else nulls
+    if hidden:
+        kind = "masked" if hidden is not nulls else "null"
+        got = f"{hidden:,} {kind} values, and a state has none"
+        msg = f"UserDefined: {of} returns {got}: fill them there, or filter the rows"
+        raise ContractError(msg)
+
+
 def _typed(given: NDArray[Any], wanted: np.dtype[Any], of: str) -> NDArray[Any]:
     """Return states in the type that was declared; raises ``ContractError`` for values that it would cut."""
     if given.dtype == wanted:
         return given
-    typed = given.astype(wanted) if np.can_cast(given.dtype, wanted, "same_kind") else None
-    if typed is None or (wanted.kind in "iu" and not np.array_equal(typed, given)):
+    with np.errstate(over="ignore"):
+        typed = given.astype(wanted) if np.can_cast(given.dtype, wanted, "same_kind") else None
+    if typed is None or _is_cut(typed, given):
         way_out = f"declare {given.dtype}, or cast it there"
         msg = f"UserDefined: {of} returns {given.dtype}, and state_types has {wanted}, which would cut it: {way_out}"
         raise ContractError(msg)
     return typed
+
+
+def _is_cut(typed: NDArray[Any], given: NDArray[Any]) -> bool:
+    """Tell whether whole numbers are others in their new type, or large numbers infinite."""
+    if typed.dtype.kind in "iu":
+        return not np.array_equal(typed, given)
+    return typed.dtype.kind == "f" and bool((np.isinf(typed) & np.isfinite(given)).any())
