@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from oop_engine.lab.report.plots import (
     STATES,
     binned,
+    delay_scale,
     finite,
     shown_delays,
     shown_figures,
     styles,
-    time_scale,
 )
 from oop_engine.lab.run import Run
 from oop_engine.lab.scenario import Sweep
@@ -72,7 +72,7 @@ def delay_curves(runs: Sequence[Run]) -> list[Chart]:
         known = [(run, values) for run, values in known if values.size]
         if not known:
             continue
-        scale, unit = time_scale(max(abs(values[-1]) for _, values in known))
+        scale, unit = delay_scale(runs, max(abs(values[-1]) for _, values in known))
         thin = [values[np.linspace(0, values.size - 1, _POINTS).astype(int)] for _, values in known]
         xs = np.unique(np.concatenate(thin))
         xs = xs[np.unique(np.linspace(0, xs.size - 1, min(xs.size, 2 * _POINTS)).astype(int))]

@@ -52,7 +52,7 @@ def page(comparison: Comparison) -> str:
     and zoomed, the table sorted, and the play played.  The size is bounded by the number of runs, not by that
     of results or tuples.
     """
-    title = f"{comparison.scenario.title}: in order and out of order"
+    title = f"{comparison.scenario.title}: comparison by oop-engine"
     play = played(shown_runs(comparison))
     picture = partial(_play, play=play)
     sections = (_head, _tiles, picture, _state, _sweep, _delays, _claims, _runs, _about, _plans, _foot)

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from io import StringIO
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "STATES", "Style", "binned", "delays", "finite", "legend", "over_time", "scene", "shown_delays",
+    "STATES", "Style", "binned", "delay_scale", "delays", "finite", "legend", "over_time", "scene", "shown_delays",
     "shown_figures", "span_of", "styles", "sweep_curves", "time_scale",
 ]  # fmt: skip
 
@@ -65,7 +66,8 @@ def styles(runs: Sequence[Run]) -> dict[tuple[str, str], Style]:
     found: dict[tuple[str, str], Style] = {}
     for run in runs:
         dash = _DASHES[names.index(run.variant) % len(_DASHES)]
-        label = f"{order_word(run)}: {run.variant}"
+        order = order_word(run)
+        label = order if run.variant == order else f"{order}: {run.variant}"
         found.setdefault((run.order, run.variant), Style(label, run.order, dash))
     return found
 
@@ -149,7 +151,7 @@ def delays(runs: Sequence[Run], name: str) -> str:
     def panel(axes: Axes, number: int) -> None:
         title, pick = shown[number]
         known = [(run, np.sort(finite(pick(run)))) for run in runs]
-        scale, unit = time_scale(max((abs(d[-1]) for _, d in known if d.size), default=1.0))
+        scale, unit = delay_scale(runs, max((abs(d[-1]) for _, d in known if d.size), default=1.0))
         for run, values in known:
             if values.size:
                 thin = values[np.unique(np.linspace(0, values.size - 1, _BINS).astype(int))]
@@ -165,13 +167,14 @@ def delays(runs: Sequence[Run], name: str) -> str:
     return _plot(name, len(shown), panel)
 
 
+_FIRST_DELAY = "delay of a first answer, median, {unit}"
 _FIGURES: tuple[tuple[str, Callable[[Run], float]], ...] = (
     ("peak tuples kept", lambda run: run.peak_tuples),
     ("peak partial aggregates kept", lambda run: run.peak_partials),
     ("peak bytes kept", lambda run: run.peak_state_bytes),
-    ("delay of a result, median, s", lambda run: run.delay_p50_s),
-    ("excess delay, 99th percentile, s", lambda run: run.excess_delay_p99_s),
-    ("delay of a first answer, median, s", lambda run: run.first_delay_p50_s),
+    ("delay of a result, median, {unit}", lambda run: run.delay_p50_s),
+    ("excess delay, 99th percentile, {unit}", lambda run: run.excess_delay_p99_s),
+    (_FIRST_DELAY, lambda run: run.first_delay_p50_s),
     ("first answers wrong", lambda run: math.nan if run.first_wrong is None else run.first_wrong),
     ("rows taken back", lambda run: run.revised),
     ("results missing or wrong", lambda run: math.nan if run.off is None else run.off),
@@ -229,13 +232,9 @@ def _entry(style: Style) -> str:
 
 def shown_figures(runs: Sequence[Run]) -> list[tuple[str, Callable[[Run], float]]]:
     """Return the figures that are not zero, or unknown, throughout; of first answers where some are corrected."""
-    some = (
-        []
-        if any(run.revised for run in runs)
-        else ["delay of a first answer, median, s", "first answers wrong"]
-    )
+    some = [] if any(run.revised for run in runs) else [_FIRST_DELAY, "first answers wrong"]
     return [
-        (title, pick)
+        (title.format(unit=_delay_unit(runs)), pick)
         for title, pick in _FIGURES
         if title not in some and any(math.isfinite(v) and v for v in map(pick, runs))
     ]
@@ -264,6 +263,16 @@ def time_scale(longest_s: float) -> tuple[float, str]:
     return next(((s, word) for s, least, word in _SCALES if longest_s >= s * least and least), (1.0, "s"))
 
 
+def delay_scale(runs: Sequence[Run], longest: float) -> tuple[float, str]:
+    """Return by how much delays are divided in a picture, and the unit that they then have: of rows these."""
+    unit = _delay_unit(runs)
+    return time_scale(longest) if unit == "s" else (1.0, unit)
+
+
+def _delay_unit(runs: Sequence[Run]) -> str:
+    return "s" if not runs or runs[0].unit in TIME_UNITS else runs[0].unit
+
+
 def _line(style: Style, thinner: float = 1) -> dict[str, Any]:
     width = _WIDTHS[style.order] * thinner
     dash = (0, style.dash) if style.dash else "solid"
@@ -272,15 +281,21 @@ def _line(style: Style, thinner: float = 1) -> dict[str, Any]:
 
 def _scaled(axes: Axes, values: Sequence[float]) -> None:
     """Use a logarithmic axis where a linear one would hide the smaller half of the truth."""
-    positive = [v for v in values if v > 0]
+    positive, format_ = [v for v in values if v > 0], _short
     if len(positive) == len(values) and max(positive) / min(positive) > _LOG_FROM:
         axes.set_yscale("log")
     elif positive and max(positive) / min(positive) > _LOG_FROM:
         axes.set_yscale("symlog", linthresh=min(positive))
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(bottom=min(0, *values))
+        format_ = partial(_short_from, min(positive))
     else:
         _from_zero(axes, values)
-    axes.yaxis.set_major_formatter(_short)
+    axes.yaxis.set_major_formatter(format_)
+
+
+def _short_from(least: float, value: float, _: object = None) -> str:
+    """Return a figure beside an axis, none where it would stand on that of zero."""
+    return "" if 0 < abs(value) < least else _short(value)
 
 
 def _from_zero(axes: Axes, values: Sequence[float]) -> None:

@@ -143,7 +143,7 @@ def _results(of: dict[str, Run]) -> Claim:
     more = of[OPOB].peak_tuples - of[OA].peak_tuples
     return Claim(
         "with both links punctual, the in-order join holds as many tuples more as there are results with S0 times "
-        "that S1 is not yet ``band`` past, to a tenth",
+        "that S1 has not passed by the band, to a tenth",
         abs(more - most) <= 0.1 * most,
         {"tuples more": more, "results, by definition": most},
     )
