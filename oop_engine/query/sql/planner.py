@@ -105,7 +105,7 @@ class Planner:
         """Return the rows for which all conditions hold."""
         if not parts:
             return relation
-        node = exp.select("*").where(exp.and_(*parts))
+        node = exp.Select(expressions=[exp.Star()], where=exp.Where(this=exp.and_(*parts, copy=False)))
         relation = Subqueries(self._text, self, known).behind(node, relation)
         with_in_values(self._text, node)
         return SelectPlan(self._text, node, None, self, known).filtered(relation)

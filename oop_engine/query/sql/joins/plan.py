@@ -27,6 +27,9 @@ class _Planner(Protocol):
     def filtered(self, relation: NamedStream, parts: list[Any], known: Known) -> NamedStream: ...
 
 
+_NOT_OF_ROWS = (exp.Query, exp.Window, exp.AggFunc, exp.Anonymous)
+
+
 class JoinPlan:
     """Plans the joins of one SELECT; ``known`` are the parts of WITH."""
 
@@ -79,26 +82,29 @@ class JoinPlan:
             right, rest = self._apart(rest, right, left)
         if kind in ("inner", "right", "semi"):
             left, rest = self._apart(rest, left, right)
-        return left, right, exp.and_(*rest) if rest else None
+        return left, right, _whole(rest)
 
     def _where_below(
         self, kind: str, sides: tuple[NamedStream, NamedStream]
     ) -> tuple[NamedStream, NamedStream]:
         """Return the sides of a join behind the parts of WHERE that are about one of them alone."""
         left, right = sides
-        where = self._select.args.get("where")
-        rest = [] if where is None else conjuncts(where.this)
+        if (where := self._select.args.get("where")) is None:
+            return sides
+        rest = parts = conjuncts(where.this)
         if kind in ("inner", "left", "semi", "anti"):
             left, rest = self._apart(rest, left, right)
         if kind == "inner":
             right, rest = self._apart(rest, right, left)
-        self._select.set("where", exp.Where(this=exp.and_(*rest)) if rest else None)
+        if len(rest) < len(parts):
+            self._select.set("where", exp.Where(this=_whole(rest)) if rest else None)
         return left, right
 
     def _apart(self, parts: list[Any], of: NamedStream, other: NamedStream) -> tuple[NamedStream, list[Any]]:
         """Return a side behind the conditions about it alone, whose columns have their table, and the others."""
-        own = [one for one in parts if _is_about(one, of, other)]
-        return self._planner.filtered(of, own, self._known), [one for one in parts if one not in own]
+        sides = [(one, _is_about(one, of, other)) for one in parts]
+        own, rest = ([one for one, is_own in sides if is_own is wanted] for wanted in (True, False))
+        return self._planner.filtered(of, own, self._known), rest
 
     def _band(self, join: Any, left: NamedStream, right: NamedStream) -> Bands | None:
         """Return the band of a join of two windows in brackets; None: neither has windows."""
@@ -118,15 +124,14 @@ class JoinPlan:
         parts = [] if where is None or self._may_keep_all() else conjuncts(where.this)
         if not parts:
             return on
-        both = [
-            one
+        sides = [
+            (one, _is_tumbling(one) or (not one.find(exp.Query) and _is_of(one, left, right)))
             for one in parts
-            if _is_tumbling(one) or (not one.find(exp.Query) and _is_of(one, left, right))
         ]
-        rest = [one for one in parts if one not in both]
-        self._select.set("where", exp.Where(this=exp.and_(*rest)) if rest else None)
-        together = [*([] if on is None else [on]), *both]
-        return exp.and_(*together) if together else None
+        both, rest = ([one for one, is_both in sides if is_both is wanted] for wanted in (True, False))
+        if both:
+            self._select.set("where", exp.Where(this=_whole(rest)) if rest else None)
+        return _whole([*([] if on is None else [on]), *both])
 
     def _may_keep_all(self) -> bool:
         """Tell whether a join of the SELECT keeps rows of its right side without a partner: WHERE is behind that."""
@@ -134,11 +139,18 @@ class JoinPlan:
         return "RIGHT" in sides or "FULL" in sides
 
 
+def _whole(parts: list[Any]) -> Any:
+    """Return conditions as one, which is made of themselves; None: there are none."""
+    return exp.and_(*parts, copy=False) if parts else None
+
+
 def _is_about(node: Any, of: NamedStream, other: NamedStream) -> bool:
     """Tell whether a condition is about one side alone, whatever tables follow: its columns have a table."""
-    columns = list(node.find_all(exp.Column))
-    plain = bool(columns) and not node.find(exp.Query, exp.Window, exp.AggFunc, exp.Anonymous)
-    return plain and all(
+    parts = list(node.walk())
+    if any(isinstance(one, _NOT_OF_ROWS) for one in parts):
+        return False
+    columns = [one for one in parts if isinstance(one, exp.Column)]
+    return bool(columns) and all(
         one.table and of.names.columns(one) and not other.names.columns(one) for one in columns
     )
 

@@ -25,6 +25,8 @@ def with_in_values(text: str, select: Any) -> None:
 
     Raises ``UsageError`` for several columns.
     """
+    if select.find(exp.In, exp.Exists) is None:
+        return
     named = {one.alias.lower() for one in select.expressions if one.alias and aggregates_in(one)}
     for node in list(select.find_all(exp.In)):
         if node.args.get("query") is not None and node.find_ancestor(exp.Query) is select:

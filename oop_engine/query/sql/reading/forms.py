@@ -29,21 +29,23 @@ _INVERSE = {
     exp.GT: exp.LTE, exp.GTE: exp.LT, exp.LT: exp.GTE, exp.LTE: exp.GT, exp.EQ: exp.NEQ, exp.NEQ: exp.EQ,
 }  # fmt: skip
 
+_CHANGED = (exp.Select, exp.GroupConcat, exp.In, *_INVERSE)
+
 
 def with_known_forms(text: str, tree: Any) -> Any:
     """Return a statement in the forms that the planner reads; ``tree`` may change.
 
     Raises ``UsageError`` with its place for one that has no such form.
     """
-    for node in list(tree.find_all(exp.Select)):
-        _with_windows(text, node)
-        _with_first_rows(text, node)
-    for node in list(tree.find_all(exp.GroupConcat)):
-        _with_joined(text, node)
-    for node in list(tree.find_all(*_INVERSE)):
-        _with_any(text, node)
-    for node in list(tree.find_all(exp.In)):
-        _with_rows(node)
+    found = [node for node in tree.walk() if isinstance(node, _CHANGED)]
+    for node in found:
+        if isinstance(node, exp.Select):
+            _with_windows(text, node)
+            _with_first_rows(text, node)
+    for kind, way in ((exp.GroupConcat, _with_joined), (tuple(_INVERSE), _with_any), (exp.In, _with_rows)):
+        for node in found:
+            if isinstance(node, kind):
+                way(text, node)
     return tree
 
 
@@ -172,7 +174,7 @@ def _only(row: Any) -> Any:
     return row.expressions[0] if isinstance(row, exp.Tuple) and len(row.expressions) == 1 else row
 
 
-def _with_rows(node: Any) -> None:
+def _with_rows(text: str, node: Any) -> None:
     """Write a list of rows as comparisons, in which a null equals a null."""
     if len(node.expressions) == 1 and isinstance(values := node.expressions[0], exp.Values):
         node.set("expressions", [_only(one) for one in values.expressions])

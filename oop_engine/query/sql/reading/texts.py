@@ -156,10 +156,15 @@ class _Rewriting(Tokens):
     def __init__(self, text: str, tokens: list[Any]) -> None:
         super().__init__(text, tokens)
         self.made = Statement(None)
-        self._take_emit()
+        if "EMIT" in self._words():
+            self._take_emit()
         self._take_watermarks()
         rewrite_thesis(self)
-        self._unwrap()
+        if not _WINDOWS.isdisjoint(self._words()):
+            self._unwrap()
+
+    def _words(self) -> set[str]:
+        return {token.text.upper() for token in self.tokens}
 
     def _take_emit(self) -> None:
         """Take ``EMIT ...`` at the end aside."""

@@ -24,7 +24,11 @@ _BEHIND_GROUP = ("GROUP", "GROUP BY", "HAVING", "QUALIFY", "ORDER", "ORDER BY", 
 
 def rewrite_thesis(of: Tokens) -> None:
     """Rewrite the forms of the thesis and of CQL in a statement."""
-    for rewrite in (_union, _stream_around, _stream_of_list, _bracket):
+    words = {token.text.upper() for token in of.tokens}
+    asked = [_union] if "UNION" in words else []
+    asked += [_stream_around, _stream_of_list] if words.intersection(STREAMS) else []
+    asked += [_bracket] if "[" in words else []
+    for rewrite in asked:
         at = 0
         while at < len(of.tokens):
             rewrite(of, at)
