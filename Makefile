@@ -48,7 +48,7 @@ test: export PYTHONHASHSEED ?= $(SEED)
 test: lint ## lint, strict types, then all tests: layers, docs, examples, laws
 	@$(MAKE) --no-print-directory --jobs=2 warm types rewritten
 	@echo "seed of hashes: PYTHONHASHSEED=$$PYTHONHASHSEED"
-	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup --durations=20 $(ARGS)
 
 check: lint ## lint, and the laws: contract of each operator, windows, random graphs, transcripts, layers
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup -m 'not spark' tests/laws $(ARGS)

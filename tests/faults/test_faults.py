@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
@@ -19,9 +20,9 @@ from tests.faults.verdicts import Verdicts
 from tests.parts.scenarios.small import SMALL
 
 SHORT = {
-    "an aggregate loses 1 % of its tuples": ("late_join", "late_tumbling_join"),
+    "an aggregate loses 1 % of its tuples": ("union_join", "late_tumbling_join"),
     "a join never purges": ("late_tumbling_join", "union_join"),
-    "delays are told 10 % too low": ("links", "union_count"),
+    "delays are told 10 % too low": ("speculation", "union_count"),
     "bytes are told 20 % too low": ("adapt_wid", "slice_memory"),
 }
 """Faults, and scenarios of a second or less whose claims notice them."""
@@ -47,11 +48,17 @@ def test_scenarios_or_tests_are_named_that_are_to_notice_a_fault(name: str) -> N
         assert f"def {test.partition('[')[0]}(" in (ROOT / file).read_text()
 
 
+@pytest.fixture(scope="module")
+def tries(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tries]:
+    """One process that forks for each try, and one try of each scenario without a fault."""
+    with Tries(tmp_path_factory.mktemp("tries") / "faults.jsonl") as shared:
+        yield shared
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHORT)
-def test_two_scenarios_notice_a_fault(name: str, tmp_path: Path) -> None:
-    with Tries(tmp_path / "faults.jsonl") as tries:
-        assert set(noticed(tries, name, sound(tries, SHORT[name]), SHORT[name])) == set(SHORT[name])
+def test_two_scenarios_notice_a_fault(name: str, tries: Tries) -> None:
+    assert set(noticed(tries, name, sound(tries, SHORT[name]), SHORT[name])) == set(SHORT[name])
 
 
 class Asked:

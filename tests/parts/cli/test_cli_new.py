@@ -14,6 +14,8 @@ from oop_engine.cli.app import app
 from tests.children import MOST_S
 
 KINDS = ("operator", "source", "sink", "windows")
+WITHOUT_CACHE = ("--no-incremental", f"--cache-dir={os.devnull}")
+"""Options of mypy: no later run reads a cache in the folder of a test, and writing it takes a quarter of the time."""
 
 
 @pytest.fixture
@@ -52,7 +54,7 @@ def test_each_kind_is_a_file_that_linters_and_type_checkers_take(folder: Path) -
             "--select",
             "E4,E7,E9,F,I,B,UP,SIM,RUF",
         ],
-        [sys.executable, "-m", "mypy", "--strict", "--config-file", os.devnull],
+        [sys.executable, "-m", "mypy", "--strict", "--config-file", os.devnull, *WITHOUT_CACHE],
     ):
         ran = subprocess.run(
             [*command, *written], cwd=folder, capture_output=True, text=True, timeout=MOST_S, check=False

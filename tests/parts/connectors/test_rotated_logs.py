@@ -50,11 +50,11 @@ _ONCE_BROKEN = [
 """Histories in which files were taken for others: read to byte 0, compressed too early, cut before a look."""
 
 
-@pytest.mark.parametrize(
-    "seeds",
-    [range(1000, 1100), range(1100, 1200), range(1200, 1300), _ONCE_BROKEN],
-    ids=lambda seeds: seeds[0],
-)
+_SEEDS = range(1000, 1100)
+"""Two thirds of these take every branch that 300 take; more of them find rare orders alone (``make rotations``)."""
+
+
+@pytest.mark.parametrize("seeds", [_SEEDS, _ONCE_BROKEN], ids=lambda seeds: seeds[0])
 def test_each_line_comes_once_across_rotations_and_restarts(seeds: list[int]) -> None:
     for seed in seeds:
         try:
