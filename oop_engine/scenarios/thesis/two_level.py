@@ -217,5 +217,5 @@ SCENARIO = Scenario(
     truth=truth,
     keys=("window_end", "src", "dst"),
     claims=claims,
-    sweep=Sweep("units", (1, 2, 4, 8), "units of groups"),
+    sweep=Sweep("units", (1, 2, 4, 8)),
 )
