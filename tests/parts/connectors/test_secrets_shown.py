@@ -1,0 +1,179 @@
+"""No secret of a service from the shell is on its page, in its metrics, or in the output of other commands."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import os
+import re
+import signal
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+import pytest
+
+from tests.children import MOST_S
+from tests.parts.connectors.servers import IN_A_ROW, free_port, program, served
+
+pytestmark = IN_A_ROW
+WHO, WORD, MORE = PLANTED = ("planted-user", "planted-word", "planted-more")
+GRAPH = """
+import pyarrow as pa
+from oop_engine import Graph, Schema
+from oop_engine.operators import Meld, Punctuate, Upstream
+
+graph = Graph("numbers")
+names = ("redis", "nats", "ws", "sse", "tail")
+ends = [graph.add(f"{name}-edge", Punctuate(Upstream()), graph.source(name, Schema({"ts": pa.int64()}, "ts", "s")))
+        for name in names]
+melded = graph.add("melded", Meld(len(names)), *ends)
+for name in ("into-redis", "into-nats", "files"):
+    graph.sink(name, melded)
+"""
+PATHS = ("/", "/page.js", "/graph.js", "/state", "/metrics", "/events", "/nothing")
+
+
+WEB = """
+import asyncio, sys
+from websockets.asyncio.server import serve
+
+async def of_web_sockets(connection):
+    await connection.send('{"ts": 1}')
+    await connection.send('{"ts": "pla"}')
+    await asyncio.Future()
+
+async def of_events(reader, writer):
+    await reader.readuntil(b"\\r\\n\\r\\n")
+    writer.write(b'HTTP/1.1 200 OK\\r\\nContent-Type: text/event-stream\\r\\n\\r\\ndata: {"ts": 1}\\n\\n')
+    await writer.drain()
+    await asyncio.Future()
+
+async def main():
+    stream = await asyncio.start_server(of_events, "127.0.0.1", int(sys.argv[2]))
+    async with serve(of_web_sockets, "127.0.0.1", int(sys.argv[1])):
+        print("ready", flush=True)
+        await asyncio.Future()
+
+asyncio.run(main())
+"""
+"""Serves a web socket and a stream of events."""
+
+
+def shown(port: int, path: str) -> str:
+    """Return an answer of the page; of the endless stream of events the first."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=MOST_S)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    body = answer.readline() if path == "/events" else answer.read()
+    connection.close()
+    return f"{answer.headers}{body.decode()}"
+
+
+def test_a_service_from_the_shell_shows_no_secret(tmp_path: Path) -> None:
+    """While its servers are there, and once they have gone."""
+    for package in ("websockets", "httpx", "redis", "nats"):
+        pytest.importorskip(package, reason="the packages of all connectors are needed")
+    (tmp_path / "graph.py").write_text(GRAPH)
+    (tmp_path / "log.jsonl").write_text('{"ts": 1}\n{"ts": "x"}\n')
+    redis_at, nats_at = free_port(), free_port()
+    redis = [
+        program("redis-server", "redis-server"),
+        "--port",
+        str(redis_at),
+        "--bind",
+        "127.0.0.1",
+        "--save",
+        "",
+    ]
+    redis += ["--user", WHO, "on", f">{WORD}", "~*", "&*", "+@all"]
+    nats = [program("nats-server", "nats-server"), "-js", "-sd", str(tmp_path / "nats"), "-a", "127.0.0.1"]
+    nats += ["-p", str(nats_at), "--user", WHO, "--pass", WORD]
+    program_of = [sys.executable, "-m", "oop_engine.cli"]
+    environment = {**os.environ, "REDIS_PASSWORD": WORD, "NATS_PASSWORD": WORD, "MQTT_PASSWORD": MORE}
+    with ExitStack() as stack:
+        servers = ExitStack()
+        stack.enter_context(servers)
+        servers.enter_context(served(redis, "eady to accept connections", tmp_path))
+        servers.enter_context(served(nats, "Server is ready", tmp_path))
+        sockets, events = free_port(), free_port()
+        web = [sys.executable, "-c", WEB, str(sockets), str(events)]
+        servers.enter_context(served(web, "ready", tmp_path))
+        asyncio.run(streams(redis_at, nats_at))
+        sources = {
+            "redis": f"redis:127.0.0.1:{redis_at}/s?user={WHO}",
+            "nats": f"nats:127.0.0.1:{nats_at}/s?user={WHO}",
+            "ws": f"ws://{WHO}:{WORD}@127.0.0.1:{sockets}/x?token={MORE}",
+            "sse": f"sse:http://{WHO}:{WORD}@127.0.0.1:{events}/x?token={MORE}",
+            "tail": "tail:log.jsonl",
+        }
+        sinks = {
+            "into-redis": f"redis:127.0.0.1:{redis_at}/out?user={WHO}",
+            "into-nats": f"nats:127.0.0.1:{nats_at}/out?user={WHO}",
+            "files": "jsonl:out",
+        }
+        command = [
+            *program_of,
+            "run",
+            "graph.py",
+            "--checkpoint",
+            "state",
+            f"--page={free_port()}",
+            "--every",
+            "1",
+        ]
+        command += [word for name, at in sources.items() for word in ("--source", f"{name}={at}")]
+        command += [word for name, at in sinks.items() for word in ("--sink", f"{name}={at}")]
+        command += ["--dead-letters", "jsonl:dead"]
+        both: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        service = stack.enter_context(subprocess.Popen(command, cwd=tmp_path, env=environment, **both))
+        stack.callback(service.kill)
+        (late := Timer(MOST_S, service.kill)).start()  # no line is waited for any longer
+        stack.callback(late.cancel)
+        assert service.stdout is not None
+        lines, port = list[str](), 0
+        for line in service.stdout:
+            lines.append(line)
+            if found := re.search(r"page: http://127\.0\.0\.1:(\d+)/", line):
+                port = int(found[1])
+                break
+        assert port, lines
+        while not [*(tmp_path / "dead").glob("*.jsonl")]:  # no dead letter is in a checkpoint yet
+            assert "state" in shown(port, "/state")
+        texts = [shown(port, path) for path in PATHS]
+        servers.close()  # all are gone: lines of the log and the page show why it waits
+        away = {f"source {name!r}" for name in ("redis", "nats", "ws", "sse")}
+        for line in service.stdout:
+            lines.append(line)
+            away -= {name for name in away if name in line}
+            if not away:
+                break
+        texts += [shown(port, path) for path in PATHS]
+        service.send_signal(signal.SIGINT)
+        service.send_signal(signal.SIGINT)
+        lines += service.stdout
+    for more in (("checkpoints", "state"), ("dead-letters", "dead"), ("why", "state", "--json")):
+        done = subprocess.run(
+            [*program_of, *more], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert not done.returncode, done.stderr
+        texts.append(done.stdout + done.stderr)
+    files = [path for path in tmp_path.rglob("*") if path.is_file() and "nats" not in path.parts]
+    texts += ["".join(lines), *(path.read_bytes().decode(errors="replace") for path in files)]
+    assert not [text for text in texts if any(secret in text for secret in PLANTED)]
+
+
+async def streams(redis_at: int, nats_at: int) -> None:
+    import nats
+    import redis.asyncio as redis
+
+    async with redis.Redis(port=redis_at, username=WHO, password=WORD) as entries:
+        await entries.xadd("s", {"value": b'{"ts": 1}'})
+    client = await nats.connect(f"nats://{WHO}:{WORD}@127.0.0.1:{nats_at}")
+    for name in ("s", "out"):
+        await client.jetstream().add_stream(name=name, subjects=[name])
+    await client.jetstream().publish("s", b'{"ts": 1}')
+    await client.close()
