@@ -4,10 +4,11 @@
 
 Each operator gets a tuple of each of 1 k, 10 k, 100 k and 1 M keys, and nothing that ends them.  Then come a page of
 one row, one of a row of a new key, a linear bound that closes nothing, and punctuation of one key, or that ends one,
-over and over.  Printed is for each the work of
-one of them: CPU microseconds, calls in Python, and the bytes of all arrays that are made for it, which tell of a walk
-over all groups in columns.  Behind them stand the exponents of calls and bytes over all sizes: 0 is the same at any
-number of keys, 1 a walk over all.  Groups that are asleep should cost nothing.
+over and over; and, with shorter windows, a linear bound that closes the window of one key, while those of all others
+are later.  Printed is for each the work of one of them: CPU microseconds, calls in Python, and the bytes of all arrays
+that are made for it, which tell of a walk over all groups in columns.  Behind them stand the exponents of calls and
+bytes over all sizes: 0 is the same at any number of keys, 1 a walk over all.  Groups that are asleep should cost
+nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import sys
 import tracemalloc
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,12 +67,13 @@ from oop_engine.operators import (
 from oop_engine.runners.dispatch import handle
 from oop_engine.system import stopwatch
 
-__all__ = ["CASES", "MESSAGES", "Work", "exponent", "work"]
+__all__ = ["CASES", "CLOSES", "CLOSING", "MESSAGES", "Work", "asked", "exponent", "work"]
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64(), "v": pa.int64()}, "ts", "ms")
 REVISED = Schema(pa.schema([*SCHEMA.fields, pa.field("change", pa.int8())]), "ts", "ms", change="change")
 FAR = 1_000_000_000  # ms: no window, band or session ends before
 AT = 1000  # when the tuples of all keys are
+STEP, LATER = 1000, 10_000_000  # of windows that close one by one, and when the tuples of all others are
 TIMES, WARM = 20, 5
 ASKED = {"n": Count(), "sum": Sum("v"), "most": Max("v")}
 
@@ -166,6 +169,35 @@ MESSAGES: dict[str, Callable[[int], Message]] = {
 """The messages whose cost is asked for, by what they are; each grows with its number."""
 
 
+CLOSES = "bound that closes one"
+CLOSING: dict[str, tuple[Callable[[], Operator], int]] = {
+    "tumbling": (_windows(Tumbling(STEP)), STEP),
+    "sliding": (_windows(Sliding(4 * STEP, STEP)), STEP),
+    "sliding, WID": (_windows(Sliding(4 * STEP, STEP), strategy="windows"), STEP),
+    "sliding, adaptive": (_windows(Sliding(4 * STEP, STEP), strategy="adaptive"), STEP),
+    "definitions that share slices": (_windows({"a": Tumbling(STEP), "b": Tumbling(2 * STEP)}), STEP),
+    "session": (_windows(Session(LATER)), LATER + 1),
+    "session, in lists": (_windows(Session(STEP // 2)), STEP // 2 + 1),
+    "landmark": (_windows(Landmark(STEP)), STEP),
+    "median": (_windows(Tumbling(STEP), {"m": Median("v")}), STEP),
+    "last": (_windows(Tumbling(STEP), {"last": Last("v")}), STEP),
+    "versions": (_windows(Tumbling(STEP), emit=Emit()), STEP),
+    "left join": (_join(Band(STEP // 2, STEP // 2), kind="left"), STEP),
+    "tumbling, of changes": (
+        lambda: WindowAggregate(Tumbling(STEP), ASKED, by=("k",)).opened(REVISED),
+        STEP,
+    ),
+    "finalize": (lambda: Finalize().opened(REVISED), 1),
+    "first rows of each time": (lambda: TopN(3, ["-v"], by=("k",)).opened(SCHEMA), 1),
+}
+"""Operators with results that leave one by one, fresh, by name, and how far behind its tuple the bound is that asks."""
+
+
+def asked() -> list[tuple[str, str]]:
+    """Return the pairs of operator and message that there are."""
+    return [(name, message) for name in CASES for message in MESSAGES] + [(name, CLOSES) for name in CLOSING]
+
+
 class Work(NamedTuple):
     """Of one message: CPU microseconds, calls in Python, bytes of what was made for it at one time."""
 
@@ -174,41 +206,69 @@ class Work(NamedTuple):
     made: int
 
 
-def _page(keys: Any, at: int) -> Page:
-    return Page.of(SCHEMA, {"ts": np.full(keys.size, at), "k": keys, "v": np.arange(keys.size)})
+def _page(keys: Any, at: Any) -> Page:
+    times = np.array(np.broadcast_to(at, keys.shape))
+    return Page.of(SCHEMA, {"ts": times, "k": keys, "v": np.arange(keys.size)})
 
 
 def work(name: str, message: str, keys: int) -> Work:
     """Return the work of one message while so many keys are asleep: the least of some times."""
-    operator = CASES[name]()
-    for begin in range(0, keys, 8192):
-        _given(operator, _page(np.arange(begin, min(begin + 8192, keys)), AT))
+    operator, some = _closing(name, keys) if message == CLOSES else _small(name, message, keys)
+    give = partial(_given, operator, port=len(operator.schemas_in) - 1 if message == CLOSES else 0)
+    gc.collect()
+    us = min(_us(give, one) for one in some[:TIMES])
+    calls = min(_calls(give, one) for one in some[TIMES : 2 * TIMES])
+    return Work(us, calls, min(_made(give, one) for one in some[2 * TIMES :]))
+
+
+def _small(name: str, message: str, keys: int) -> tuple[Operator, list[Message]]:
+    operator, make = CASES[name](), MESSAGES[message]
+    _asleep(operator, keys, AT)
     numbers = iter(range(10_000))
-    make = MESSAGES[message]
     for _ in range(WARM):
         _given(operator, make(next(numbers)))
-    some = [make(next(numbers)) for _ in range(3 * TIMES)]
-    gc.collect()
-    us = min(_us(operator, one) for one in some[:TIMES])
-    calls = min(_calls(operator, one) for one in some[TIMES : 2 * TIMES])
-    return Work(us, calls, min(_made(operator, one) for one in some[2 * TIMES :]))
+    return operator, [make(next(numbers)) for _ in range(3 * TIMES)]
 
 
-def _given(operator: Operator, message: Message) -> None:
+def _closing(name: str, keys: int) -> tuple[Operator, list[Message]]:
+    """Return an operator with later windows of all keys and one earlier one of some more, and bounds that close these.
+
+    Raises ``ValueError`` if one of the first bounds has no result.
+    """
+    make, behind = CLOSING[name]
+    operator, times = make(), STEP * np.arange(1, WARM + 3 * TIMES + 1)
+    _asleep(operator, keys, LATER)
+    _given(operator, _page(keys + times, times))
+    bounds = [Linear(int(time) + behind) for time in times]
+    for bound in bounds[:WARM]:
+        if not any(
+            isinstance(m, Page) for _, m in handle(operator, len(operator.schemas_in) - 1, bound, NEVER)
+        ):
+            msg = f"{name}: the bound {bound} must close a window; got no result"
+            raise ValueError(msg)
+    return operator, [*bounds[WARM:]]
+
+
+def _asleep(operator: Operator, keys: int, at: int) -> None:
+    for begin in range(0, keys, 8192):
+        _given(operator, _page(np.arange(begin, min(begin + 8192, keys)), at))
+
+
+def _given(operator: Operator, message: Message, port: int = 0) -> None:
     if isinstance(message, Page) and operator.schemas_in[0].change is not None:
         changes = pa.array(np.ones(len(message), np.int8))
         columns = [*message.batch.columns, changes]
         message = Page(REVISED, pa.RecordBatch.from_arrays(columns, schema=REVISED.fields))
-    deque(handle(operator, 0, message, NEVER), maxlen=0)
+    deque(handle(operator, port, message, NEVER), maxlen=0)
 
 
-def _us(operator: Operator, message: Message) -> float:
+def _us(give: Callable[[Message], None], message: Message) -> float:
     start = stopwatch.cpu()
-    _given(operator, message)
+    give(message)
     return (stopwatch.cpu() - start) * 1e6
 
 
-def _calls(operator: Operator, message: Message) -> int:
+def _calls(give: Callable[[Message], None], message: Message) -> int:
     count = 0
 
     def counted(_frame: Any, event: str, _arg: Any) -> None:
@@ -217,18 +277,18 @@ def _calls(operator: Operator, message: Message) -> int:
 
     sys.setprofile(counted)
     try:
-        _given(operator, message)
+        give(message)
     finally:
         sys.setprofile(None)
     return count
 
 
-def _made(operator: Operator, message: Message) -> int:
+def _made(give: Callable[[Message], None], message: Message) -> int:
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
         tracemalloc.reset_peak()
-        _given(operator, message)
+        give(message)
         return tracemalloc.get_traced_memory()[1] - before
     finally:
         tracemalloc.stop()
@@ -251,11 +311,10 @@ def main(sizes: Iterable[int]) -> None:
     sizes = list(sizes)
     header = [f"{keys:>10,} keys: us, calls, bytes" for keys in sizes]
     print("operator, message".ljust(52), *header, " exponents of calls, bytes")
-    for name in CASES:
-        for message in MESSAGES:
-            found = [work(name, message, keys) for keys in sizes]
-            cells = [f"{one.us:>12.0f} {one.calls:>7} {one.made:>11,}" for one in found]
-            print(f"{name}, {message}".ljust(52), *cells, _exponents(found, sizes), flush=True)
+    for name, message in asked():
+        found = [work(name, message, keys) for keys in sizes]
+        cells = [f"{one.us:>12.0f} {one.calls:>7} {one.made:>11,}" for one in found]
+        print(f"{name}, {message}".ljust(52), *cells, _exponents(found, sizes), flush=True)
 
 
 if __name__ == "__main__":

@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 
 from benchmarks import growth
-from benchmarks.growth import CASES, MESSAGES, exponent, work
+from benchmarks.growth import asked, exponent, work
 
 FEW, MANY = 1000, 16_000
 ROOM = (
     1 << 16
 )  # bytes of pages and rows that are copied up to some size; a walk over all keys takes 8 bytes of each
-
-ASKED = [pytest.param(name, message) for name in CASES for message in MESSAGES]
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +21,7 @@ def few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growth, "TIMES", 3)
 
 
-@pytest.mark.parametrize(("name", "message"), ASKED)
+@pytest.mark.parametrize(("name", "message"), asked())
 def test_a_small_message_costs_the_same_at_any_number_of_keys(name: str, message: str) -> None:
     few, many = work(name, message, FEW), work(name, message, MANY)
     assert many.calls <= 2 * few.calls, (few, many)

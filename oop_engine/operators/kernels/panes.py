@@ -36,13 +36,13 @@ from typing import NamedTuple
 import numpy as np
 
 from oop_engine.operators.kernels.monoids import STEP_A, STEP_B, STEP_TO
-from oop_engine.operators.kernels.partials import ALIVE, HIGH, LOW, LOWEST, NO_WINDOW
+from oop_engine.operators.kernels.partials import ALIVE, HIGH, LOW, LOWEST, NO_WINDOW, SHIFT, settle
 from oop_engine.system.kernel import njit
 
 __all__ = [
     "BACK", "DONE", "FRONT", "RANGE_FIRST", "RANGE_SLOT", "RANGE_STOP", "RESULT_SLOT", "RESULT_WINDOW", "TURN",
-    "Geometry", "clipped", "closing", "forget", "plan", "read", "reopen", "reopen_all", "reopen_some", "row_of",
-    "step_levels", "used",
+    "Geometry", "clipped", "closing", "forget", "plan", "read", "reopen", "reopen_all", "row_of", "step_levels",
+    "used",
 ]  # fmt: skip
 
 NEVER = np.iinfo(np.int64).min
@@ -288,50 +288,34 @@ def clipped(slots, low, stop, least, most, groups, ranges):
 
 
 @njit(cache=True, nogil=True)
-def reopen(spans, slots, low, counts):
+def reopen(spans, least, slots, low, counts):
     """Note that the lowest open window of ``slots`` is now ``low``, both int64 (n,), or NO_WINDOW.
 
-    counts int64 (3,), as in ``Table``: how many groups have windows, and the lowest one, are corrected.
-    O(groups), of which there are as many as spans.
+    counts int64 (3,), as in ``Table``: how many groups have windows, and the lowest one, are corrected, and the blocks.
+    O(slots + blocks).
     """
-    for i in range(len(slots)):
-        spans[slots[i], LOW] = low[i]
-        if low[i] == NO_WINDOW:
-            spans[slots[i], HIGH] = NEVER
-    # Other groups may have been the lowest: count all of them anew.
-    alive, lowest = 0, NO_WINDOW
-    for i in range(len(spans)):
-        alive += spans[i, LOW] != NO_WINDOW
-        lowest = min(lowest, spans[i, LOW])
-    counts[ALIVE], counts[LOWEST] = alive, lowest
-
-
-@njit(cache=True, nogil=True)
-def reopen_some(spans, slots, low, counts):
-    """Do so without a look at other groups: the lowest open window stays a lower bound.  O(slots)."""
     alive = counts[ALIVE]
     for i in range(len(slots)):
         alive += np.int64(low[i] != NO_WINDOW) - np.int64(spans[slots[i], LOW] != NO_WINDOW)
         spans[slots[i], LOW] = low[i]
         if low[i] == NO_WINDOW:
             spans[slots[i], HIGH] = NEVER
-        counts[LOWEST] = min(counts[LOWEST], low[i])
-    counts[ALIVE] = alive
-    if alive == 0:
-        counts[LOWEST] = NO_WINDOW
+    counts[ALIVE], counts[LOWEST] = alive, settle(spans, least, slots)
 
 
 @njit(cache=True, nogil=True)
-def reopen_all(spans, cut, counts):
+def reopen_all(spans, least, cut, counts):
     """Do so where all groups close their windows below ``cut``."""
     alive, lowest = 0, NO_WINDOW
+    least[:] = NO_WINDOW
     for i in range(len(spans)):
         # True also of a group without a window, whose highest one is the least integer.
         over = spans[i, HIGH] < cut
-        spans[i, LOW] = NO_WINDOW if over else max(spans[i, LOW], cut)
+        low = NO_WINDOW if over else max(spans[i, LOW], cut)
+        spans[i, LOW] = low
         spans[i, HIGH] = NEVER if over else spans[i, HIGH]
-        alive += spans[i, LOW] != NO_WINDOW
-        lowest = min(lowest, spans[i, LOW])
+        alive += low != NO_WINDOW
+        least[i >> SHIFT], lowest = min(least[i >> SHIFT], low), min(lowest, low)
     counts[ALIVE], counts[LOWEST] = alive, lowest
 
 

@@ -34,7 +34,7 @@ from __future__ import annotations
 import numpy as np
 
 from oop_engine.operators.kernels.panes import TURN, row_of
-from oop_engine.operators.kernels.partials import ALIVE, HIGH, LOW, LOWEST, NO_WINDOW
+from oop_engine.operators.kernels.partials import ALIVE, HIGH, LOW, LOWEST, NO_WINDOW, SHIFT
 from oop_engine.system.kernel import njit
 from oop_engine.system.knobs import kernel_knob
 
@@ -252,15 +252,15 @@ def _pane_cells(grid, groups, slots, times, cells):
 
 
 @njit(cache=True, nogil=True)
-def place(geometry, grid, tuples, spans, counts, turns, slots, times, rows, stops):
+def place(geometry, grid, tuples, known, slots, times, rows, stops):
     """Count each tuple in its cell, from a first one on until a cell may have more than a limit, a power of two.
 
     ``grid``: where pane ``low`` begins, and how long each is, all of them together less than 2**53.  ``stops``: the
-    first tuple, and the limit.  tuples integers (cells,), in which the limit + 512 fits, spans int64 (slots, 2): lowest
-    open and highest window, counts int64 (3,) as in ``Table``, and turns int64 (4, groups), or (4, 0) where all are as
-    they were made, are updated.  rows int64 (tuples,): the cells, -1 for a tuple that is left out; or (0,) where nobody
-    asks, and all are in a cell that there is.  Returns how many cells are new, how many tuples are left out, where it
-    stopped, and whether a cell may have more than the limit.
+    first tuple, and the limit.  tuples integers (cells,), in which the limit + 512 fits.  ``known``: spans int64
+    (slots, 2), least int64 (blocks,), counts int64 (3,), as in ``partials``, and turns int64 (4, groups), or (4, 0)
+    where all are as they were made; all are updated.  rows int64 (tuples,): the cells, -1 for a tuple that is left out;
+    or (0,) where nobody asks, and all are in a cell that there is.  Returns how many cells are new, how many tuples are
+    left out, where it stopped, and whether a cell may have more than the limit.
     """
     (begin, slide), (done, limit) = grid, stops
     used, missed, over, panes = 0, 0, False, np.empty(BLOCK, np.int64)
@@ -272,7 +272,7 @@ def place(geometry, grid, tuples, spans, counts, turns, slots, times, rows, stop
         new, bits = (
             _count_few(tuples, placed, fresh) if geometry.groups == 1 else _count(tuples, placed, fresh)
         )
-        _wake(geometry, spans, counts, turns, block, panes, fresh[:new])
+        _wake(geometry, known, block, panes, fresh[:new])
         # The limit is a power of two: all numbers together have such a bit if one of them has reached it.
         used, over = used + new, bits >= limit
         if len(rows):
@@ -344,9 +344,9 @@ def _count_few(tuples, cells, fresh):
 
 
 @njit(cache=True, nogil=True)
-def _wake(geometry, spans, counts, turns, slots, panes, fresh):
+def _wake(geometry, known, slots, panes, fresh):
     """Note the windows of the tuples that made new cells."""
-    step, length = geometry.step, geometry.length
+    (spans, least, counts, turns), step, length = known, geometry.step, geometry.length
     alive, lowest = counts[ALIVE], counts[LOWEST]
     for row in fresh:
         at = np.uintp(row)
@@ -362,7 +362,8 @@ def _wake(geometry, spans, counts, turns, slots, panes, fresh):
         if turns.shape[1]:
             turns[TURN, slot] = NEVER if asleep else turns[TURN, slot]
         spans[slot, LOW], spans[slot, HIGH] = min(low, first), max(high, last)
-        lowest = min(lowest, first)
+        block = slot >> np.uintp(SHIFT)
+        least[block], lowest = min(least[block], first), min(lowest, first)
     counts[ALIVE], counts[LOWEST] = alive, lowest
 
 
@@ -371,7 +372,7 @@ def place_sums(geometry, grid, tuples, known, slots, times, given, sums, carries
     """Count the tuples of a page without groups in their panes, all of which the ring has, and add up one column.
 
     ``grid``: the page's first pane, when it begins, how long each is, and of how many there are tuples: at most
-    ``PAGE_PANES``.  ``known``: spans, counts and turns as in ``place``.  given integers (n,) are added to sums int64
+    ``PAGE_PANES``.  ``known`` as in ``place``.  given integers (n,) are added to sums int64
     (room,); both (0,): there is nothing to add up.  ``carries`` as in ``sum_times``.  Returns how many panes are new,
     and how many tuples are done.  It stops before values that are too large to share a number with a count, panes that
     are too long, and a cell with more tuples than ``limit``.  O(tuples + panes for each stretch of them).
@@ -406,7 +407,7 @@ def place_sums(geometry, grid, tuples, known, slots, times, given, sums, carries
             if len(given):
                 _add(sums, carries, cell, totals[0, at] >> _BITS)
         done = stop
-    _wake(geometry, *known, slots, panes, fresh[:new])
+    _wake(geometry, known, slots, panes, fresh[:new])
     return new, done
 
 

@@ -39,14 +39,14 @@ from __future__ import annotations
 import numpy as np
 
 from oop_engine.operators.kernels.monoids import STEP_A, STEP_B, STEP_TO
-from oop_engine.operators.kernels.partials import HIGH, LOW, NO_WINDOW
+from oop_engine.operators.kernels.partials import HIGH, LOW, NO_WINDOW, settle
 from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.system.kernel import njit
 
 __all__ = [
     "ALONE", "LENGTH", "NUMBER", "OFFSET", "SIDE_FIRST", "SIDE_STOP", "SPAN_CUT", "SPAN_DONE", "STEP",
     "UNITS", "WINDOW_NUMBER", "WINDOW_SHAPE", "WINDOW_SPAN", "closing", "first_and_stop", "measure", "needed",
-    "pick", "plan", "reopen", "reopen_some", "slice_at", "slices_at", "unit_of",
+    "pick", "plan", "reopen", "slice_at", "slices_at", "unit_of",
 ]  # fmt: skip
 
 STEP, LENGTH, OFFSET, NUMBER = range(4)
@@ -230,30 +230,13 @@ def needed(shape, grid, cuts, out):
 
 
 @njit(cache=True, nogil=True)
-def reopen(spans, done, slots, low):
+def reopen(spans, least, done, slots, low):
     """Note that of ``slots`` int64 (n,) no slice below ``low`` int64 (n,) is needed any more.
 
-    spans int64 (groups, 2): lowest and highest slice, ``NO_WINDOW`` and the least integer if there is none; done
-    int64 (groups,): the cut of each, of no meaning where there is no slice.  Returns how many groups have slices, and
-    the lowest of those.  O(groups).
+    spans int64 (groups, 2): lowest and highest slice, ``NO_WINDOW`` and the least integer if there is none; least
+    int64 (blocks,) as in ``partials``; done int64 (groups,): the cut of each, of no meaning where there is no slice.
+    Returns how many of the groups have no slice any more, and the lowest slice of any.  O(slots + blocks).
     """
-    for i in range(len(slots)):
-        slot = slots[i]
-        if spans[slot, HIGH] < low[i]:
-            spans[slot, LOW], spans[slot, HIGH], done[slot] = NO_WINDOW, NOTHING, NOTHING
-        else:
-            spans[slot, LOW] = max(spans[slot, LOW], low[i])
-    # Other groups may have been the lowest: count all of them anew.
-    alive, lowest = 0, NO_WINDOW
-    for slot in range(len(spans)):
-        alive += spans[slot, LOW] != NO_WINDOW
-        lowest = min(lowest, spans[slot, LOW])
-    return alive, lowest
-
-
-@njit(cache=True, nogil=True)
-def reopen_some(spans, done, slots, low):
-    """Do so without a look at other groups; return how many of these have no slice any more.  O(slots)."""
     over = 0
     for i in range(len(slots)):
         slot = slots[i]
@@ -262,7 +245,7 @@ def reopen_some(spans, done, slots, low):
             spans[slot, LOW], spans[slot, HIGH], done[slot] = NO_WINDOW, NOTHING, NOTHING
         else:
             spans[slot, LOW] = max(spans[slot, LOW], low[i])
-    return over
+    return over, settle(spans, least, slots)
 
 
 @njit(cache=True, nogil=True)

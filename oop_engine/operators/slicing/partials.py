@@ -34,6 +34,7 @@ from oop_engine.operators.kernels.partials import (
 )
 from oop_engine.operators.slicing.accumulators import SumOverflowError, accumulator, is_ragged
 from oop_engine.operators.slicing.compiled import fixed
+from oop_engine.operators.slicing.open_spans import OpenSpans
 from oop_engine.operators.slicing.window_states import narrow
 from oop_engine.operators.values.columns import Integers, bytes_of, joined, rows_of
 from oop_engine.system.knobs import knob
@@ -159,13 +160,12 @@ class Partials:
         return self.states.row_bytes + 16 + 24
 
     def add(
-        self, page: Page, times: Integers, slots: Integers, spans: Integers,
+        self, page: Page, times: Integers, slots: Integers, spans: OpenSpans,
         first: Integers, widths: Integers,
     ) -> None:  # fmt: skip
         """Add the tuples of ``page`` to ``widths[i]`` windows each, from ``first[i]`` on.
 
-        ``spans`` int64 (groups, 2): each group's lowest open and highest window, kept up to
-        date.  O(tuples x windows a tuple), in kernels.
+        ``spans`` of the groups are kept up to date.  O(tuples x windows a tuple), in kernels.
         """
         starts = np.concatenate([[0], np.cumsum(widths)])
         inputs = self.states.prepare(page, times)
@@ -178,7 +178,7 @@ class Partials:
             for begin, done in self._located(slots[part], spans, first[part], some, rows):
                 self.states.update(rows, some, begin, done, given)
 
-    def merge(self, slots: Integers, wids: Integers, states: Sequence[Arrays], spans: Integers) -> None:
+    def merge(self, slots: Integers, wids: Integers, states: Sequence[Arrays], spans: OpenSpans) -> None:
         """Take in states of windows, all different, as if their tuples had come here."""
         rows, starts = np.empty_like(slots), np.arange(slots.size + 1)
         for begin, done in self._located(slots, spans, wids, starts, rows):
@@ -190,13 +190,13 @@ class Partials:
                 raise SumOverflowError(error.column, int(some[error.at])) from None
 
     def _located(
-        self, slots: Integers, spans: Integers, first: Integers, starts: Integers, rows: Integers
+        self, slots: Integers, spans: OpenSpans, first: Integers, starts: Integers, rows: Integers
     ) -> Iterator[tuple[int, int]]:
         """Find rows as ``locate`` does; yield from which tuple to which they are there, before they move."""
         begin = 0
         slots, first = fixed(slots), fixed(first)  # one signature of the kernel, whoever calls
         while True:
-            done = locate(self._table, spans, slots, first, starts, rows, begin)
+            done = locate(self._table, spans.of, spans.least, slots, first, starts, rows, begin)
             yield begin, done
             if done == slots.size:
                 return

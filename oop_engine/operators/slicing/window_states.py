@@ -12,11 +12,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.core.punctuation import FOREVER, NEVER
-from oop_engine.core.saved import Saved
-from oop_engine.core.snapshot import Later
+from oop_engine.core.punctuation import FOREVER
 from oop_engine.operators.aggregates import Arrays
-from oop_engine.operators.kernels.partials import HIGH, LOW, NO_WINDOW, places_among
+from oop_engine.operators.kernels.partials import places_among
 from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.values.columns import Integers, joined, rows_of
 from oop_engine.system.knobs import knob
@@ -25,13 +23,9 @@ __all__ = [
     "WindowOverflowError",
     "WindowStates",
     "as_slice",
-    "loaded_spans",
     "narrow",
-    "saved_spans",
-    "with_room",
 ]
 
-_FAR = 1 << 62  # windows; no extent reaches so far
 _NONE = np.empty(0, np.int64)
 _FEW = knob(__name__, "_FEW", 1 << 10)  # windows that tell how far apart windows are
 
@@ -141,39 +135,6 @@ def narrow(column: NDArray[Any]) -> NDArray[Any]:
     kinds = (np.dtype(name) for name in ("i1", "i2", "i4"))
     fitting = (k for k in kinds if np.iinfo(k).min <= least and most <= np.iinfo(k).max)
     return column.astype(next(fitting, column.dtype))
-
-
-def with_room(groups: int, spans: Integers | None = None) -> Integers:
-    """Return spans with room for so many groups; new ones have no window."""
-    more = np.empty((groups - (0 if spans is None else len(spans)), 2), np.int64)
-    more[:, 0], more[:, 1] = NO_WINDOW, NEVER
-    return more if spans is None else np.concatenate([spans, more])
-
-
-def saved_spans(spans: Integers) -> Later:
-    """Return spans for a snapshot.  O(groups) for the copy."""
-    copied = spans.copy()
-    return Later(lambda: _narrow_spans(copied))
-
-
-def _narrow_spans(spans: Integers) -> list[Any]:
-    alive = np.flatnonzero(spans[:, LOW] != NO_WINDOW)
-    low, high = spans[alive].T
-    lowest = int(low.min()) if low.size else 0
-    return [lowest, narrow(alive), narrow(low - lowest), narrow(high - lowest)]
-
-
-def loaded_spans(saved: Saved, groups: int, room: int) -> Integers:
-    """Return the spans of a snapshot of so many groups, with ``room`` for at least as many."""
-    lowest = saved.integer(0, least=-_FAR, most=_FAR)
-    rows = saved.narrow(1, (None,), least=0, below=groups)
-    low = saved.narrow(2, rows.shape, least=0, below=_FAR)
-    # below low: a group that waits for its next
-    high = saved.narrow(3, rows.shape, least=-_FAR, below=_FAR)
-    spans, where = with_room(max(room, groups)), as_slice(rows)
-    spans[where, LOW], spans[where, HIGH] = low, high
-    spans[where] += lowest
-    return spans
 
 
 def as_slice(places: Integers) -> Integers | slice:

@@ -74,16 +74,17 @@ def emissions(operator: WindowAggregate, steps: list[Any]) -> list[str]:
 @pytest.mark.parametrize("windows", DEFINITIONS)
 def test_answers_are_those_of_a_look_at_all_groups(monkeypatch: pytest.MonkeyPatch, windows: str) -> None:
     slept = list[int]()
-    sleep = SleepingGroups._sleep
+    until = SleepingGroups.until
 
-    def counted(sleeping: SleepingGroups, slots: Any, *more: Any) -> None:
-        slept.append(slots.size)
-        sleep(sleeping, slots, *more)
+    def counted(sleeping: SleepingGroups, spans: Any, *more: Any) -> Any:
+        found = until(sleeping, spans, *more)
+        slept.append(len(spans) - found.size if sleeping._known else 0)
+        return found
 
     for seed in range(25):
         steps = script(random.Random(f"{windows} {seed}"))
         with monkeypatch.context() as patch:
-            patch.setattr(SleepingGroups, "_sleep", counted)
+            patch.setattr(SleepingGroups, "until", counted)
             found = emissions(WindowAggregate(DEFINITIONS[windows], ASKED, by=("k",)), steps)
         with monkeypatch.context() as patch:
             patch.setattr(SleepingGroups, "settle", lambda sleeping, *_: sleeping.forget())

@@ -12,6 +12,7 @@ Common arguments: ``slots`` int64 (n,) of groups; ``gaps`` int64 (definitions,),
 #              a whole cell lies between.  So a run is a chain of neighbours, and ends where the next one is too far.
 #              A run may begin before its cell, once no tuple can come there any more: then it was carried on.
 #              until[slot] is not above the end of any open window of the group; it may be too low.
+#              Nor is least[block], of the 2**SHIFT groups of a block.
 # Not obvious  A pass lists groups without a branch, the next one works on the list: which groups have something in a
 #              cell cannot be foreseen.  Blocks of groups stay in the first cache over all cells.
 #              Unsigned indices: Numba looks at signed ones for numbers below 0.
@@ -28,6 +29,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.operators.kernels.partials import SHIFT
 from oop_engine.system.kernel import njit
 from oop_engine.system.knobs import kernel_knob
 
@@ -60,11 +62,13 @@ class Cells(NamedTuple):
     definitions have put out.  The row of a group in a place is ``place * groups + slot``.
     Runs in a cell may begin before it, where no tuple can come before the cell any more.
     ``until`` int64 (groups,): no open window of the group ends before; the largest integer: it has none.
+    ``least`` int64 (blocks,): the same of blocks of groups.
     ``counts`` int64 (4,): rows in use; groups that have some; the lowest cell and the highest one there may be.
     """
 
     spans: Integers
     until: Integers
+    least: Integers
     counts: Integers
 
 
@@ -74,7 +78,7 @@ def assign_cells(cells, slots, times, gap, ring, of):
 
     The first and last time are written without a branch; only the first tuple of a cell reads its group.
     """
-    spans, until, counts = cells
+    spans, until, least, counts = cells
     groups, used, opened, fresh = len(until), counts[USED], counts[OPEN], np.empty(_BLOCK, np.int64)
     begin, shift, part = counts[LOW] * gap, counts[LOW] % ring, 1 / gap
     for block in range(0, len(slots), _BLOCK):
@@ -100,6 +104,7 @@ def assign_cells(cells, slots, times, gap, ring, of):
             slot = its[i]
             opened += until[slot] == _FOREVER
             until[slot] = min(until[slot], some[i] + gap)
+            least[slot >> SHIFT] = min(least[slot >> SHIFT], some[i] + gap)
         used += found
     counts[USED], counts[OPEN] = used, opened
 
@@ -110,7 +115,7 @@ def emit_closed(cells, slots, bounds, gaps, begin, out):
 
     A block has as many groups as ``out`` has room for, whatever they emit.
     """
-    spans, until, counts = cells
+    spans, until, _, counts = cells
     wide, low, top, gap = len(gaps), counts[LOW], counts[TOP], gaps[0]
     done, i, lists = np.zeros(3, np.int64), begin, np.empty((wide + 1, _BLOCK + 1), np.int64)
     most = wide * len(spans) // max(len(until), 1) + 2 * wide  # steps of a group
@@ -137,7 +142,7 @@ def _base(cells, place):
 @njit(cache=True, nogil=True)
 def _close_cell(cells, its, by, cell, gaps, lists, out, done):
     """Merge runs that go on from a cell which gets no more tuples into the next one; emit complete ones."""
-    spans, until, counts = cells
+    spans, until, _, counts = cells
     wide, gap, goes, ends, is_last = len(gaps), gaps[0], 0, 0, cell == counts[TOP]
     ring = len(spans) // (2 * len(until)) + 1 - wide
     here, there, on, end = _base(cells, cell % ring), _base(cells, (cell + 1) % ring), lists[wide], lists[0]
@@ -168,7 +173,7 @@ def _emit_level(cells, its, place, level, gaps, lists, out, done):
 
     A run that is there and that they do not cover is emitted first.
     """
-    spans, until, _ = cells
+    spans, until, _, _ = cells
     wide = len(gaps)
     ring = len(spans) // (2 * len(until)) + 1 - wide
     for up in range(level + 1, wide):
@@ -193,7 +198,7 @@ def _emit_level(cells, its, place, level, gaps, lists, out, done):
 @njit(cache=True, nogil=True)
 def _emit_into(cells, its, places, gaps, listed, out, done):
     """Emit the windows of the listed runs, which move to another place; to the same one: they are dropped."""
-    spans, _, counts = cells
+    spans, _, _, counts = cells
     (here, there, level), (steps, freed, windows) = places, done
     to, a, b, free, of, ends, starts, levels = out
     for i in listed[: listed[-1]]:
@@ -225,7 +230,7 @@ def _emit_into(cells, its, places, gaps, listed, out, done):
 @njit(cache=True, nogil=True)
 def _close_emitted(cells, its, by, gaps, lists, out, done):
     """Emit complete windows of the runs that definitions have emitted; write the next end of each group."""
-    spans, until, counts = cells
+    spans, until, _, counts = cells
     wide, gap = len(gaps), gaps[0]
     ring = len(spans) // (2 * len(until)) + 1 - wide
     end, behind, bound = np.full(len(its), _FOREVER), np.full(len(its), _FOREVER), by[0]
@@ -266,7 +271,7 @@ def advance(cells, gap, ring, groups, stop, steps):
     Writes a step for each merge, in the order of cells, into ``steps`` int64 (3, rows in use); returns how many.
     O(cells x groups).
     """
-    spans, _, counts = cells
+    spans, _, _, counts = cells
     found, ends, (to, a, b) = 0, False, steps
     while counts[LOW] < stop and not ends:
         here, there = _base(cells, counts[LOW] % ring), _base(cells, (counts[LOW] + 1) % ring)
@@ -287,7 +292,7 @@ def advance(cells, gap, ring, groups, stop, steps):
 @njit(cache=True, nogil=True)
 def _open_bounds(cells, slot, gaps):
     """Return the end of the earliest open window of a group, and its first time; the largest integer: none."""
-    spans, until, counts = cells
+    spans, until, _, counts = cells
     groups, wide, low = len(until), len(gaps), counts[LOW]
     ring, end, begin, stop, level = len(spans) // (2 * groups) + 1 - wide, _FOREVER, _FOREVER, _FOREVER, -1
     for place in range(1 - wide, counts[TOP] - low + 1):
@@ -317,11 +322,28 @@ def open_bounds(cells, slots, gaps, out):
 
 @njit(cache=True, nogil=True)
 def least_end(cells, gaps):
-    """Return the least end of an open window, or the largest integer.  O(groups): few of them are looked at."""
-    until, end = cells.until, _FOREVER
-    for slot in range(len(until)):
+    """Return the least end of an open window, or the largest integer.  O(blocks), and few groups are looked at."""
+    least, end, first = cells.least, _FOREVER, 0
+    # The block that may have it is asked first, so that most others need not be.
+    for block in range(len(least)):
+        first = block if least[block] < least[first] else first
+    if len(least):
+        end = _least_in(cells, gaps, first, end)
+    for block in range(len(least)):
+        if least[block] < end:
+            end = _least_in(cells, gaps, block, end)
+    return end
+
+
+@njit(cache=True, nogil=True)
+def _least_in(cells, gaps, block, end):
+    """Return the least end of an open window of a block's groups that is below ``end``, or this one."""
+    until, lowest = cells.until, _FOREVER
+    for slot in range(block << SHIFT, min((block + 1) << SHIFT, len(until))):
         if until[slot] < end:
             end = min(end, _open_bounds(cells, slot, gaps)[0])
+        lowest = min(lowest, until[slot])
+    cells.least[block] = lowest
     return end
 
 
@@ -331,7 +353,7 @@ def list_runs(cells, gaps, rows, begins, left):
 
     begins, left int64: where each run begins, and how many definitions have put it out.
     """
-    spans, until, counts = cells
+    spans, until, _, counts = cells
     groups, wide, low, found, runs = len(until), len(gaps), counts[LOW], 0, 0
     ring = len(spans) // (2 * max(groups, 1)) + 1 - wide
     for slot in range(groups):

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.operators.kernels.partials import SHIFT
 from oop_engine.system.kernel import njit
 from oop_engine.system.knobs import kernel_knob
 
@@ -56,15 +57,16 @@ _FOREVER = np.iinfo(np.int64).max
 class RunLists(NamedTuple):
     """The newest run of each group is ``heads[slot]``, int32, the next older one ``older[run]``, int32; -1: none.
 
-    ``until`` int64: no open window of the group ends before.  ``times`` int64 (runs, 2): the first and the last of a
-    run; ``of`` int32: its group; ``left`` int16: how many definitions have put it out, the narrowest first, -1 where it
-    is free.  ``counts`` int64 (6,): runs in use; groups with runs; pairs that ``assign_runs`` has found; whether it
-    stopped for want of free runs; the first free run, whose ``older`` is the next one; the steps that it has taken
-    along lists.
+    ``until`` int64: no open window of the group ends before; ``least`` int64 (blocks,): nor one of those of a block.
+    ``times`` int64 (runs, 2): the first and the last of a run; ``of`` int32: its group; ``left`` int16: how many
+    definitions have put it out, the narrowest first, -1 where it is free.  ``counts`` int64 (6,): runs in use; groups
+    with runs; pairs that ``assign_runs`` has found; whether it stopped for want of free runs; the first free run, whose
+    ``older`` is the next one; the steps that it has taken along lists.
     """
 
     heads: NDArray[np.int32]
     until: Integers
+    least: Integers
     older: NDArray[np.int32]
     times: Integers
     of: NDArray[np.int32]
@@ -134,7 +136,7 @@ def assign_runs(table, slots, times, gap, begin, most, of, pairs, fingers):
     n.  A tuple of the same group as the one before it that is not later goes on from there; others begin at the newest
     run, and after ``_NEAR`` steps at the nearest finger.  O(log fingers) a tuple, and O(runs behind its finger).
     """
-    heads, until, older, spans, owner, left, counts = table
+    heads, until, least, older, spans, owner, left, counts = table
     used, opened, found, free, steps = counts[USED], counts[OPEN], counts[FOUND], counts[FREE], -1024
     newer, run, slot, time, rest = -1, -1, -1, 0, np.empty(_BLOCK, np.int64)
     counts[FULL] = False
@@ -162,6 +164,7 @@ def assign_runs(table, slots, times, gap, begin, most, of, pairs, fingers):
                 spans[new, FIRST], spans[new, LAST] = time, time
                 owner[new], left[new], older[new] = slot, 0, run
                 until[slot] = min(until[slot], time + gap)
+                least[slot >> SHIFT] = min(least[slot >> SHIFT], time + gap)
                 if newer >= 0:
                     older[newer] = new
                 else:
@@ -215,9 +218,9 @@ def emit_closed(table, slots, bounds, gaps, begin, out):
     slot of each window, its end, its first time, and the number of its definition.  Returns the place at which there
     was no more room, and how many steps, free runs and windows there are.  O(runs of the groups).
     """
-    heads, until, older, times, _, left, counts = table
+    heads, until, _, older, times, _, left, counts = table
     steps, free, windows = 0, 0, 0
-    stack, wide = np.empty(counts[USED] + 1, np.int32), len(gaps)
+    stack, wide = np.empty(_BLOCK + 1, np.int32), len(gaps)
     for i in range(begin, len(slots)):
         if (i - begin) % _BLOCK == 0:
             stack[-1] = _read_ahead(table, slots[i : i + _BLOCK])
@@ -226,6 +229,8 @@ def emit_closed(table, slots, bounds, gaps, begin, out):
             continue
         # The list is from the newest on, windows are emitted from the oldest on: so it is turned round.
         while run >= 0:
+            if depth + 1 == len(stack):
+                stack = np.concatenate((stack, stack))
             stack[depth] = run
             depth, run = depth + 1, older[run]
         counts[OPEN] -= depth > 0
@@ -311,11 +316,28 @@ def open_bounds(table, slots, gaps, out):
 
 @njit(cache=True, nogil=True)
 def least_end(table, gaps):
-    """Return the least end of an open window, or the largest integer.  O(groups): few of them are looked at."""
-    until, end = table.until, _FOREVER
-    for slot in range(len(until)):
+    """Return the least end of an open window, or the largest integer.  O(blocks), and few groups are looked at."""
+    least, end, first = table.least, _FOREVER, 0
+    # The block that may have it is asked first, so that most others need not be.
+    for block in range(len(least)):
+        first = block if least[block] < least[first] else first
+    if len(least):
+        end = _least_in(table, gaps, first, end)
+    for block in range(len(least)):
+        if least[block] < end:
+            end = _least_in(table, gaps, block, end)
+    return end
+
+
+@njit(cache=True, nogil=True)
+def _least_in(table, gaps, block, end):
+    """Return the least end of an open window of a block's groups that is below ``end``, or this one."""
+    until, lowest = table.until, _FOREVER
+    for slot in range(block << SHIFT, min((block + 1) << SHIFT, len(until))):
         if until[slot] < end:
             end = min(end, _open_bounds(table, slot, gaps)[0])
+        lowest = min(lowest, until[slot])
+    table.least[block] = lowest
     return end
 
 

@@ -20,9 +20,10 @@ from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.operators.kernels import panes as kernels
 from oop_engine.operators.kernels.partials import ALIVE, LOW, NO_WINDOW
+from oop_engine.operators.slicing.open_spans import OpenSpans
 from oop_engine.operators.slicing.panes import pane_windows
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
-from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow, with_room
+from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
 from oop_engine.operators.values.columns import Integers, by_slot
 from oop_engine.system.knobs import knob
 
@@ -41,14 +42,14 @@ class PaneBlock:
         self.panes = panes
         self._of = np.empty(0, np.int64)  # (columns,) slots
         self._column = np.empty(0, np.int32)  # (slots,) -1: none
-        self._spans = with_room(0)  # (columns or more, 2)
+        self._spans = OpenSpans()  # of columns, or more
         self._counts = np.array([0, 0, NO_WINDOW])
 
-    def take_over(self, spans: Integers, counts: Integers) -> None:
+    def take_over(self, spans: OpenSpans, counts: Integers) -> None:
         """Know the groups that are in the ring already; their columns are their slots."""
         self._of = np.arange(len(spans))
         self._column = self._of.astype(np.int32)
-        self._spans, self._counts = spans.copy(), counts.copy()
+        self._spans, self._counts = OpenSpans(spans.of.copy()), counts.copy()
 
     @property
     def nbytes(self) -> int:
@@ -65,7 +66,7 @@ class PaneBlock:
     def alive(self, slots: Integers) -> NDArray[np.bool_]:
         """Tell which groups have open panes."""
         column = self._known(slots)
-        return (column >= 0) & (self._spans[column, LOW] != NO_WINDOW) if self._of.size else column >= 0
+        return (column >= 0) & (self._spans.of[column, LOW] != NO_WINDOW) if self._of.size else column >= 0
 
     def take(self, slots: Integers, low: Integers, stop: Integers) -> WindowStates:
         """As ``pane_windows.take``.  O(panes passed + columns)."""
@@ -84,14 +85,15 @@ class PaneBlock:
         self._column = self._columns_by_slot()
 
     def save(self) -> dict[str, Any]:
-        columns = {"of": narrow(self._of), "spans": self._spans[: self._of.size]}
+        columns = {"of": narrow(self._of), "spans": self._spans.of[: self._of.size]}
         return {"panes": self.panes.save(), **columns, "counts": self._counts}
 
     def load(self, saved: Saved, groups: int) -> None:
         self.panes.load(saved.part("panes"))
         self._of = saved.integers("of", (None,), least=0, below=groups)
         room = max(self.panes.groups, self._of.size)
-        self._spans = with_room(room, saved.integers("spans", (self._of.size, 2)))
+        self._spans = OpenSpans(saved.integers("spans", (self._of.size, 2)))
+        self._spans.grow(room)
         self._counts[:] = saved.integers("counts", (3,))
         self._column = self._columns_by_slot()
         if (self._column[self._of] != np.arange(self._of.size)).any():
@@ -113,7 +115,7 @@ class PaneBlock:
         new = slots[columns < 0]
         self._of = np.concatenate([self._of, occurring(new, int(new.max()) + 1)])
         if self._of.size > len(self._spans):
-            self._spans = with_room(max(self._of.size, 2 * len(self._spans)), self._spans)
+            self._spans.grow(max(self._of.size, 2 * len(self._spans)))
         self._column = self._columns_by_slot()
         return self._known(slots)
 
@@ -123,18 +125,18 @@ class PaneBlock:
 
     def _reopen(self, columns: Integers, stop: Integers) -> None:
         """Note that windows below ``stop`` of ``columns`` have been taken."""
-        low, high = self._spans[columns].T
+        low, high = self._spans.of[columns].T
         lowest = np.where((low == NO_WINDOW) | (high < stop), NO_WINDOW, np.maximum(low, stop))
-        kernels.reopen(self._spans, columns, lowest, self._counts)
+        kernels.reopen(self._spans.of, self._spans.least, columns, lowest, self._counts)
         if self._of.size > 2 * self._counts[ALIVE] + _SLACK:
             self._give_up()
 
     def _give_up(self) -> None:
         """Give up the columns without an open pane."""
-        kept = np.flatnonzero(self._spans[: self._of.size, LOW] != NO_WINDOW)
+        kept = np.flatnonzero(self._spans.of[: self._of.size, LOW] != NO_WINDOW)
         columns = by_slot(kept, np.arange(kept.size), max(self._of.size, len(self._spans)), -1)
         self.panes.rename(columns, kept.size)
-        self._of, self._spans = self._of[kept], self._spans[kept]
+        self._of, self._spans = self._of[kept], self._spans.kept(kept)
         self._column = self._columns_by_slot()
 
     @contextmanager

@@ -39,6 +39,7 @@ from oop_engine.operators.kernels.panes import BACK, TURN, Geometry, forget, use
 from oop_engine.operators.kernels.places import PAGE_PANES, place, place_sums, sum_times
 from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError, filled
 from oop_engine.operators.slicing.accumulators import accumulator, is_compiled
+from oop_engine.operators.slicing.open_spans import OpenSpans
 from oop_engine.operators.slicing.window_states import WindowOverflowError, as_slice, narrow
 from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.windows import Extents
@@ -76,7 +77,7 @@ _NOTHING = np.empty(0, np.int64)
 _NOTHING.flags.writeable = False
 _NO_CARRIES = np.empty(0, np.int32)
 _UNTURNED = np.empty((_TURNS, 0), np.int64)
-_Known = tuple[Integers, Integers, Integers]  # spans, counts, turns
+_Known = tuple[Integers, Integers, Integers, Integers]  # spans, least, counts, turns
 
 
 class PaneRing:
@@ -129,11 +130,11 @@ class PaneRing:
         return self.low // self.step, (self.high + self.length) // self.step, min(self.groups, self.used)
 
     def add(
-        self, page: Page, times: Integers, slots: Integers, spans: Integers, counts: Integers
+        self, page: Page, times: Integers, slots: Integers, spans: OpenSpans, counts: Integers
     ) -> Integers:
         """Add tuples to their panes; return the rows of those that do not fit.
 
-        ``spans`` int64 (groups, 2) and ``counts`` are as in ``Partials``, and kept up to date.
+        ``spans`` of the groups, and ``counts`` as in ``Partials``, are kept up to date.
         O(tuples), in kernels.  Raises ``ContractError`` if a time is too large for extents.
         """
         step, length, extents = self.step, self.length, self.extents
@@ -167,7 +168,7 @@ class PaneRing:
             _SCRATCH.room = np.empty(times.size, np.int64)
         slots, where = slots.view(), where.view()
         slots.flags.writeable = where.flags.writeable = False  # one signature, whoever made them
-        known = spans, counts, self.turns if self.turned else _UNTURNED
+        known = spans.of, spans.least, counts, self.turns if self.turned else _UNTURNED
         if fits and self.groups == 1 and self.summed:
             self._add_alone(page, times, (slots, where), known, (origin, slide), (low, high))
             return _NONE
@@ -216,10 +217,10 @@ class PaneRing:
     def _count(self, known: _Known, grid: tuple[int, int], placed: tuple[Integers, ...]) -> int:
         """Count tuples in their cells; return how many are left out."""
         limit = _SHORT if self._kind is np.int16 else _MOST
-        new, out, done, over = place(self.geometry, grid, self.tuples, *known, *placed, (0, limit))
+        new, out, done, over = place(self.geometry, grid, self.tuples, known, *placed, (0, limit))
         if over:  # the rest is counted in wider cells
             self._widen(placed[0].size - done)
-            more, left_out, *_ = place(self.geometry, grid, self.tuples, *known, *placed, (done, _MOST))
+            more, left_out, *_ = place(self.geometry, grid, self.tuples, known, *placed, (done, _MOST))
             new, out = new + more, out + left_out
         self.used += new
         return int(out)

@@ -1,9 +1,9 @@
 """Sleeping groups: which groups have windows that a bound closes, without a look at those that have none.
 
 Definitions of very different lengths share a ring of slices.  A bound that closes a short window must not look at each
-group that is in a long one.  A group is *awake* while it has a slice that no bound has passed, or got a tuple since the
-last bound: its next window may end any time.  Any other is asleep: no tuple came, so its next window ends when the
-first window does that has its last slice and is still open.  It has a timer for that.
+group that is in a long one, nor at those whose tuples are all later.  A group that got no tuple since a bound looked at
+it has its next window where the first window ends that has some of its slices and is still open: it has a timer for
+that, and is *asleep* until then.  A tuple wakes it.
 
 Where most groups are awake, a pass over all of them is sooner, and none of this is kept.
 """
@@ -17,11 +17,12 @@ from oop_engine.core.groups.timers import Timers
 from oop_engine.core.punctuation import FOREVER
 from oop_engine.operators.kernels.partials import HIGH, LOW, NO_WINDOW
 from oop_engine.operators.slicing.panes.shared_slices import Slicing
-from oop_engine.operators.values.columns import Integers
+from oop_engine.operators.values.columns import Integers, filled_up
 from oop_engine.system.knobs import knob
 
 __all__ = ["SleepingGroups"]
 
+_NOTHING = np.empty(0, np.int64)
 _DEFINITIONS = knob(__name__, "_DEFINITIONS", 32)
 """Of more it takes too long to know when the next window of a group ends."""
 _TUPLES = knob(__name__, "_TUPLES", 1 << 16)
@@ -37,20 +38,24 @@ class SleepingGroups:
 
     def forget(self) -> None:
         """Know nothing: slots have changed, or all groups may be awake."""
-        self._awake: Integers | None = None  # None: any may be
+        self._known = False
         self._woken: list[Integers] = []  # by the pages since the last bound
+        self._looked = _NOTHING  # at, by the last bound
         self._tuples = 0
         self._timers = Timers()  # in units
+        self._set = self._later = (
+            _NOTHING  # (groups,)  the next timer of each, and another one; FOREVER: none
+        )
 
     @property
     def nbytes(self) -> int:
         """Bytes of timers, and of the groups that are known to be awake."""
-        return self._timers.nbytes + (0 if self._awake is None else self._awake.nbytes)
+        return self._timers.nbytes + 2 * self._set.nbytes + sum(slots.nbytes for slots in self._woken)
 
     def wake(self, slots: Integers) -> None:
         """Learn the groups of some tuples that came."""
         self._tuples += slots.size
-        if self._awake is None:
+        if not self._known:
             return
         if self._tuples > _TUPLES:
             self.forget()
@@ -63,41 +68,54 @@ class SleepingGroups:
         ``done`` int64 (groups,): windows of a group that end by there have left; None: of none.  O(groups that are
         awake or due), or O(groups) where that is sooner.
         """
-        if self._awake is None or self._tuples + self._awake.size > len(spans):
-            self._awake = None
+        if not self._known or self._tuples > len(spans):
+            self._known = False
             closing = spans[:, LOW] < cut
             if done is not None:
                 closing &= done < cut
             return np.flatnonzero(closing)
-        due = self._timers.due_at(FOREVER if cut == FOREVER else int(self._slicing.units(cut)))
-        slots = occurring(np.concatenate([self._awake, *self._woken, due]), len(spans))
-        self._awake, self._woken = slots, []
+        due = self._due(FOREVER if cut == FOREVER else int(self._slicing.units(cut)))
+        slots = self._looked = occurring(np.concatenate([self._looked, *self._woken, due]), len(spans))
+        self._woken = []
         some = spans[slots, LOW] < cut
         if done is not None:
             some &= done[slots] < cut
         found: Integers = slots[some]
         return found
 
+    def _due(self, at: int) -> Integers:
+        """Return the groups whose timer is due."""
+        due = self._timers.due_at(at)
+        due = due[self._set[due] <= at]  # the timers of others are later by now
+        later = self._later[due]
+        self._set[due], self._later[due] = np.where(later > at, later, FOREVER), FOREVER
+        return due
+
     def settle(self, spans: Integers, cut: int) -> None:
-        """Note which groups are asleep now that all windows that end by a cut have left."""
+        """Set timers, now that all windows that end by a cut have left, for the groups that were looked at."""
         few = self._tuples < len(spans) and self._slicing.shape.shape[1] <= _DEFINITIONS and cut < FOREVER
-        slots = self._awake
         if not few:
             self.forget()
             return
-        if slots is None:
+        if not self._known:
             self.forget()
-            slots = np.arange(len(spans))
-        slots = slots[spans[slots, LOW] != NO_WINDOW]
-        asleep = spans[slots, HIGH] < cut
-        self._awake, self._woken, self._tuples = slots[~asleep], [], 0
-        self._sleep(slots[asleep], spans, int(self._slicing.units(cut)))
-
-    def _sleep(self, slots: Integers, spans: Integers, at: int) -> None:
-        """Set timers for when the next window of some groups ends behind a unit.  O(groups x definitions)."""
-        last = self._slicing.units(spans[slots, HIGH])
-        least = np.full(slots.size, FOREVER)
-        for step, length, offset, _ in self._slicing.shape.T.tolist():
-            end = offset + ((at - offset) // step + 1) * step
-            np.minimum(least, end, out=least, where=end - length <= last)
+            self._known, self._looked = True, np.arange(len(spans))
+        slots = self._looked[spans[self._looked, LOW] != NO_WINDOW]
+        self._looked, self._tuples = _NOTHING, 0
+        self._set, self._later = (filled_up(one, len(spans), FOREVER) for one in (self._set, self._later))
+        least = self._next_ends(spans[slots], int(self._slicing.units(cut)))
+        sooner = least < self._set[slots]
+        slots, least = slots[sooner], least[sooner]
+        # The timer that is later stays, for when this one is over: else one more would be set each time.
+        self._set[slots], self._later[slots] = least, self._set[slots]
         self._timers.set(least, slots)
+
+    def _next_ends(self, spans: Integers, at: int) -> Integers:
+        """Return when the next window ends, behind a unit, that has a slice of each span.  O(spans x definitions)."""
+        first, last = self._slicing.units(spans[:, LOW]), self._slicing.units(spans[:, HIGH])
+        least = np.full(len(spans), FOREVER)
+        since = np.maximum(first, at)
+        for step, length, offset, _ in self._slicing.shape.T.tolist():
+            end = offset + ((since - offset) // step + 1) * step
+            np.minimum(least, end, out=least, where=end - length <= last)
+        return least

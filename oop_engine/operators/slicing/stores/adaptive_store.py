@@ -31,7 +31,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Part
-from oop_engine.operators.kernels.partials import HIGH, LOW, NO_WINDOW
+from oop_engine.operators.kernels.partials import LOW, NO_WINDOW
 from oop_engine.operators.slicing.accumulators import is_compiled
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.panes.pane_block import PaneBlock
@@ -75,7 +75,7 @@ class AdaptiveStore(WindowStore):
         else:
             assert before.panes is not None
             self.block = PaneBlock(before.panes)
-            self.block.take_over(self.spans, self.partials.counts)
+            self.block.take_over(self.opened, self.partials.counts)
         return self
 
     def state(self) -> State:
@@ -125,12 +125,8 @@ class AdaptiveStore(WindowStore):
         """Keep up to date which windows are open."""
         _, slots, first, last = tuples
         self.volumes.duration.note(tuples.page.times, last)
-        asleep = slots[self.spans[slots, LOW] == NO_WINDOW]
-        fresh = occurring(asleep, len(self.spans)).size
-        np.minimum.at(self.spans[:, LOW], slots, first)
-        np.maximum.at(self.spans[:, HIGH], slots, last)
-        lowest = min(self.partials.lowest, int(first.min()))
-        self.partials.note(self.alive + fresh, lowest)
+        woken = self.opened.widen(slots, first, last)
+        self.partials.note(self.alive + woken, min(self.partials.lowest, int(first.min())))
 
     def _raise(self, risen: Integers) -> None:
         """Aggregate the tuples of groups that have become eager."""

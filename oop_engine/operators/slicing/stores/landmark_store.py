@@ -57,8 +57,8 @@ class LandmarkStore(WindowStore):
         super().add_late(page, times, slots, bounds)
 
     def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
-        of = np.flatnonzero(self.spans[:, LOW] != NO_WINDOW) if slots is None else slots
-        found = self._close_landmark(of, np.broadcast_to(self.extents.closed_by(bounds), of.shape))
+        of, cuts = self._each(slots, self.extents.closed_by(bounds))
+        found = self._close_landmark(of, cuts)
         if slots is None and bounds == FOREVER:
             self.partials.clear()
             self.reopen(of, np.full(of.size, NO_WINDOW))

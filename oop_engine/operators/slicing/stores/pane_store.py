@@ -15,26 +15,22 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine.core.errors import SnapshotError
-from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.operator import State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
-from oop_engine.operators.kernels.partials import HIGH, LOW, NO_WINDOW
+from oop_engine.operators.kernels.partials import LOW, NO_WINDOW
 from oop_engine.operators.kernels.places import pane_rows
 from oop_engine.operators.keys.row_codes import row_codes
 from oop_engine.operators.slicing.compiled import fixed
+from oop_engine.operators.slicing.open_spans import OpenSpans
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.panes.pane_runs import PaneRuns
 from oop_engine.operators.slicing.store import Reach, Store
 from oop_engine.operators.slicing.stores.runs import Runs
 from oop_engine.operators.slicing.stores.window_store import WindowStore
-from oop_engine.operators.slicing.window_states import (
-    WindowStates,
-    loaded_spans,
-    saved_spans,
-)
+from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers, by_slot
 from oop_engine.operators.windows import Extents
 from oop_engine.system.knobs import knob
@@ -61,7 +57,7 @@ class PaneStore(WindowStore):
         self._rows = PaneRuns(parts, lambda first, _: (int(extents.starts(first)), int(extents.ends(first))))
 
     def state(self) -> State:
-        held = self._rows.nbytes + self._rows.index_bytes + self.spans.nbytes
+        held = self._rows.nbytes + self._rows.index_bytes + self.opened.nbytes
         return State(0, len(self._rows), self.alive, held)
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
@@ -79,10 +75,7 @@ class PaneStore(WindowStore):
 
     def _open(self, panes: Runs) -> None:
         """Keep up to date which windows are open."""
-        asleep = panes.slots[self.spans[panes.slots, LOW] == NO_WINDOW]
-        np.minimum.at(self.spans[:, LOW], panes.slots, panes.first)
-        np.maximum.at(self.spans[:, HIGH], panes.slots, panes.last)
-        woken = occurring(asleep, len(self.spans)).size
+        woken = self.opened.widen(panes.slots, panes.first, panes.last)
         lowest = int(panes.first.min(initial=self.partials.lowest))
         self.partials.note(self.alive + woken, lowest)
 
@@ -183,11 +176,11 @@ class PaneStore(WindowStore):
         self._rows.rename(slots)
 
     def save(self) -> dict[str, Any]:
-        return {"spans": saved_spans(self.spans), "panes": self._rows.save()}
+        return {"spans": self.opened.save(), "panes": self._rows.save()}
 
     def load(self, saved: Saved, groups: int) -> Store:
-        self.spans = loaded_spans(saved.part("spans"), groups, 0)
-        self.recount()
+        self.opened = OpenSpans.loaded(saved.part("spans"), groups, 0)
+        self.partials.note(self.opened.alive, self.opened.lowest)
         self._rows.load(saved.parts("panes"), groups, self._check)
         return self
 

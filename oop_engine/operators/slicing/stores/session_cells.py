@@ -35,7 +35,7 @@ from oop_engine.operators.kernels.sessions.cells import (
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.compiled import fixed
 from oop_engine.operators.slicing.partials import States
-from oop_engine.operators.slicing.stores.session_lists import OpenRuns
+from oop_engine.operators.slicing.stores.session_lists import OpenRuns, least_of_blocks
 from oop_engine.operators.slicing.window_states import WindowOverflowError, narrow
 from oop_engine.operators.values.columns import Integers, filled_up
 from oop_engine.operators.windows import Gap
@@ -57,7 +57,7 @@ class SessionCells:
     def __init__(self, gaps: Integers, parts: Sequence[Part]) -> None:
         self._gaps, self._gap, self.states = gaps, int(gaps[0]), States(parts)
         self._ring = self._groups = 0
-        self._cells = Cells(np.empty(0, np.int64), np.empty(0, np.int64), np.zeros(4, np.int64))
+        self._cells = Cells(*np.empty((3, 0), np.int64), np.zeros(4, np.int64))
 
     def __len__(self) -> int:
         return int(self._cells.counts[USED])
@@ -87,6 +87,11 @@ class SessionCells:
     def until(self) -> Integers:
         """Before which time no open window of a group ends, int64 (groups,)."""
         return self._cells.until
+
+    @property
+    def least(self) -> Integers:
+        """The same of blocks of groups, int64 (blocks,)."""
+        return self._cells.least
 
     def reach(self, first: int, last: int, tuples: int, groups: int) -> bool:
         """Make room for so many tuples of such times; tell whether that can be, which it cannot if cells are too many.
@@ -119,7 +124,7 @@ class SessionCells:
 
     def _lay(self, ring: int, kept: Integers | slice, groups: int) -> None:
         """Let there be so many cells side by side, and so many groups, the first of them ``kept``."""
-        spans, until, counts = self._cells
+        spans, until, _, counts = self._cells
         cells, other = counts[LOW] + np.arange(self._ring), np.arange(self._gaps.size - 1)
         rows = (ring + other.size) * groups
         new = [(np.tile(_NOTHING, rows),), *self.states.empty(rows)]
@@ -130,8 +135,8 @@ class SessionCells:
             for column, into in zip(chain(*old), chain(*new), strict=True):
                 column = column.reshape(of.size, until.size, -1)[:, kept]
                 into.reshape(rows // groups, groups, -1)[to, : column.shape[1]] = column[of]
-        self.states.columns, kept = new[1:], until[kept]
-        self._cells = Cells(new[0][0], filled_up(kept, groups, FOREVER), counts)
+        self.states.columns, until = new[1:], filled_up(until[kept], groups, FOREVER)
+        self._cells = Cells(new[0][0], until, least_of_blocks(until), counts)
         self._ring = ring
 
     def room(self, groups: int) -> None:
@@ -217,7 +222,7 @@ class SessionCells:
             raise self.misfit(error, steps) from None
         self.states.reset(steps[1])
 
-    def least(self) -> int:
+    def least_end(self) -> int:
         """Return the least end of an open window, or the largest integer."""
         return int(least_end(self._cells, self._gaps))
 
@@ -262,5 +267,5 @@ class SessionCells:
         self._lay(ring, slice(None), groups)
         self._spans[row] = times
         self.states.put(row, self.states.loaded(saved.part("states"), slots.size))
-        self._cells.until[slots] = NEVER
+        self._cells.until[slots] = self._cells.least[:] = NEVER
         self._cells.counts[:] = slots.size, np.unique(slots).size, low, top

@@ -23,6 +23,7 @@ from oop_engine.core.errors import SnapshotError
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.kernels.partials import SHIFT
 from oop_engine.operators.kernels.sessions.lists import (
     FOUND,
     FREE,
@@ -50,7 +51,7 @@ from oop_engine.operators.values.columns import Integers, begins_of, filled_up
 from oop_engine.operators.windows import Gap
 from oop_engine.system.knobs import knob
 
-__all__ = ["OpenRuns", "SessionLists"]
+__all__ = ["OpenRuns", "SessionLists", "least_of_blocks"]
 
 _LEAST = knob(__name__, "_LEAST", 16)  # runs there is room for
 _STEPS = knob(
@@ -72,6 +73,11 @@ class OpenRuns(NamedTuple):
     states: list[Arrays]
 
 
+def least_of_blocks(until: Integers) -> Integers:
+    """Return the least of each block of groups, int64 (blocks,).  O(groups)."""
+    return np.minimum.reduceat(until, np.arange(0, until.size, 1 << SHIFT)) if until.size else until
+
+
 class SessionLists:
     """Open runs of ``parts``; of sessions with ``gaps``, the narrowest first."""
 
@@ -86,24 +92,26 @@ class SessionLists:
         begins = begins_of(slots)
         heads, older = np.full(groups, -1, np.int32), np.arange(1, slots.size + 1, dtype=np.int32)
         until = np.full(groups, NEVER)
+        least = least_of_blocks(until)
         heads[slots[begins]] = begins
         older[begins - 1] = -1  # the oldest of the group before, and of the last one
         counts = np.array([slots.size, begins.size, 0, 0, -1, 0])
         columns = slots.astype(np.int32), left.astype(np.int16)
-        self._table = RunLists(heads, until, older, times, *columns, counts)
+        self._table = RunLists(heads, until, least, older, times, *columns, counts)
         self.states.columns, self._fingers = states, _NO_FINGERS
         self._grow()
 
     def _grow(self) -> None:
         """Make room for more runs, when none is free; those that are there keep their numbers."""
-        heads, until, older, times, of, left, counts = self._table
+        heads, until, least, older, times, of, left, counts = self._table
         size = left.size
         more = max(size // 2, _LEAST)
         free = np.arange(size + 1, size + more + 1, dtype=np.int32)
         free[-1], counts[FREE] = -1, size
         times, of = filled_up(times, size + more, 0), filled_up(of, size + more, 0)
         left = filled_up(left, size + more, -1)
-        self._table = RunLists(heads, until, np.concatenate([older, free]), times, of, left, counts)
+        older = np.concatenate([older, free])
+        self._table = RunLists(heads, until, least, older, times, of, left, counts)
         self.states.columns = self.states.resized(np.arange(size), size + more)
 
     def room(self, groups: int) -> None:
@@ -112,7 +120,7 @@ class SessionLists:
         if groups > heads.size:
             room = max(groups, 3 * heads.size // 2)
             heads, until = filled_up(heads, room, -1), filled_up(until, room, FOREVER)
-            self._table = self._table._replace(heads=heads, until=until)
+            self._table = self._table._replace(heads=heads, until=until, least=least_of_blocks(until))
 
     def __len__(self) -> int:
         return int(self._table.counts[USED])
@@ -137,6 +145,11 @@ class SessionLists:
     def until(self) -> Integers:
         """Before which time no open window of a group ends, int64 (groups,)."""
         return self._table.until
+
+    @property
+    def least(self) -> Integers:
+        """The same of blocks of groups, int64 (blocks,)."""
+        return self._table.least
 
     def add(self, slots: Integers, times: Integers, inputs: list[Arrays]) -> None:
         """Put tuples where they belong."""
@@ -200,7 +213,7 @@ class SessionLists:
     def runs(self) -> OpenRuns:
         """Return all runs."""
         rows = self._listed()
-        _, _, _, times, of, left, _ = self._table
+        times, of, left = self._table.times, self._table.of, self._table.left
         return OpenRuns(of[rows].astype(np.int64), times[rows], left[rows], self.states.take(rows))
 
     def _listed(self) -> Integers:
@@ -218,7 +231,7 @@ class SessionLists:
         if 4 * len(self) < self._table.left.size > _LEAST:
             self.put(self.runs(), self._table.heads.size)
 
-    def least(self) -> int:
+    def least_end(self) -> int:
         """Return the least end of an open window, or the largest integer."""
         return int(least_end(self._table, self._gaps))
 
@@ -239,7 +252,7 @@ class SessionLists:
         of[rows] = slots[of[rows]]
         self.room(slots.size)
         heads, until = self._table.heads[kept], self._table.until[kept]
-        self._table = self._table._replace(heads=heads, until=until)
+        self._table = self._table._replace(heads=heads, until=until, least=least_of_blocks(until))
         self._fingers = _NO_FINGERS
 
     def save(self) -> dict[str, Any]:

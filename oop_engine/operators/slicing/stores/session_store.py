@@ -21,6 +21,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER, shift
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
+from oop_engine.operators.kernels.partials import SHIFT
 from oop_engine.operators.kernels.sessions.leaving import due_groups, order_windows, rank_windows
 from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.slicing.accumulator import SumOverflowError
@@ -87,8 +88,9 @@ class SessionStore(OnTime):
     def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
         until, passed = self._held.until, NEVER
         if slots is None:
-            passed, found = int(bounds), np.empty(until.size + 1, np.int64)
-            slots = found[: due_groups(until, bounds, found)]
+            passed, blocks = int(bounds), np.flatnonzero(self._held.least < bounds)
+            found = np.empty(min(blocks.size << SHIFT, until.size) + 1, np.int64)
+            slots = found[: due_groups(until, blocks, bounds, found)]
             bounds = np.full(slots.size, bounds)
         else:
             slots, of = np.unique(slots[slots < until.size], return_index=True)
@@ -128,7 +130,7 @@ class SessionStore(OnTime):
 
     def _look(self) -> None:
         """Learn the least end of an open window, and where it is asked for the least first time."""
-        self._least = self._held.least()
+        self._least = self._held.least_end()
         self._earliest = self._held.earliest() if self._stamp == "start" else FOREVER
         self._known = True
 

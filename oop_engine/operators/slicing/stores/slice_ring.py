@@ -17,7 +17,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.kernels.partials import HIGH, LOW, NO_WINDOW
-from oop_engine.operators.kernels.slices import SPAN_CUT, SPAN_DONE, reopen, reopen_some
+from oop_engine.operators.kernels.slices import SPAN_CUT, SPAN_DONE, reopen
 from oop_engine.operators.slicing.checks import AT_ONCE
 from oop_engine.operators.slicing.output import Output, Stamps
 from oop_engine.operators.slicing.panes.shared_slices import Slicing
@@ -259,11 +259,8 @@ class SliceRing(WindowStore):
             self.ring.forget(by_slot(slots[inside], needed[inside], groups, NEVER))
         if len(self.partials):
             self.partials.remove(self.partials.find(slots, self.spans[slots, LOW], needed, len(self.spans)))
-        if self.alone(slots):  # then the lowest slice is a lower bound
-            alive = self.alive - reopen_some(self.spans, self._done, slots, needed)
-            self.partials.note(alive, self.partials.lowest if alive else NO_WINDOW)
-        else:
-            self.partials.note(*reopen(self.spans, self._done, slots, needed))
+        over, lowest = reopen(self.spans, self.opened.least, self._done, slots, needed)
+        self.partials.note(self.alive - over, lowest)
 
     def rename(self, kept: Integers, slots: Integers) -> None:
         super().rename(kept, slots)

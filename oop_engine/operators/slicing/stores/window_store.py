@@ -23,25 +23,19 @@ from oop_engine.operators.kernels import panes as kernels
 from oop_engine.operators.kernels.partials import ALIVE, HIGH, LOW, LOWEST, NO_WINDOW, USED
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.checks import AT_ONCE, check_gap
+from oop_engine.operators.slicing.open_spans import OpenSpans
 from oop_engine.operators.slicing.output import Stamp, Stamps
 from oop_engine.operators.slicing.panes import pane_windows
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.partials import Partials, States
 from oop_engine.operators.slicing.store import Reach, Store
-from oop_engine.operators.slicing.window_states import (
-    WindowOverflowError,
-    WindowStates,
-    loaded_spans,
-    saved_spans,
-    with_room,
-)
+from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 from oop_engine.operators.values.columns import Integers, begins_of, spread
 from oop_engine.operators.windows import Extents
 from oop_engine.system.knobs import knob
 
 __all__ = ["WindowStore"]
 
-_NONE = np.empty(0, np.int64)
 _APART = knob(__name__, "_APART", 16)
 """Groups for each one whose windows are closed: with more, the others are not looked at."""
 _MORE = knob(__name__, "_MORE", 8)  # room grows by an eighth: every pane has room for every group
@@ -69,13 +63,17 @@ class WindowStore:
         self.by_spans = every  # spans tell which windows may leave
         self.stamps = Stamps([extents], stamp)
         self.partials = Partials(parts)
-        self.spans = with_room(0)  # (groups, 2)  lowest open, highest window
+        self.opened = OpenSpans()
         self.panes = PaneRing(parts, extents, still=still, alone=not shared) if panes else None
         self._heir = heir
         self._seen = self._refused = 0  # tuples, and those that did not fit the ring
         self._most = 0  # panes in use at the last look
         self._ahead = NEVER  # the first window that no group has closed before the others
-        self._closed = 0  # groups whose windows were closed since all were looked at
+
+    @property
+    def spans(self) -> Integers:
+        """The lowest open window of each group, and its highest one, int64 (groups, 2)."""
+        return self.opened.of
 
     @property
     def alive(self) -> int:
@@ -83,7 +81,7 @@ class WindowStore:
 
     def state(self) -> State:
         partials, alive, _ = self.partials.counts.tolist()
-        held = self.partials.nbytes + self.spans.nbytes + (self.partials.lists and self.partials.list_bytes)
+        held = self.partials.nbytes + self.opened.nbytes + (self.partials.lists and self.partials.list_bytes)
         if self.panes is not None:
             partials, held = partials + self.panes.used, held + self.panes.nbytes
         return State(0, partials, alive, held)
@@ -97,7 +95,7 @@ class WindowStore:
         if self.panes is None or not times.size:
             self.add_to_table(page, times, slots, *self.wids(page, times))
             return
-        left = self.panes.add(page, times, slots, self.spans, self.partials.counts)
+        left = self.panes.add(page, times, slots, self.opened, self.partials.counts)
         self._seen, self._refused = self._seen + slots.size, self._refused + left.size
         if left.size:
             self.add_to_table(page.take(left), times[left], slots[left], *self.extents.wids(times[left]))
@@ -115,14 +113,14 @@ class WindowStore:
     def grow(self, groups: int) -> None:
         """Make room for so many groups."""
         size = max(groups, len(self.spans) + len(self.spans) // _MORE)
-        self.spans = with_room(size, self.spans)
+        self.opened.grow(size)
 
     def add_to_table(
         self, page: Page, times: Integers, slots: Integers, first: Integers, last: Integers
     ) -> None:
         """Add tuples to the windows ``first`` to ``last`` (inclusive), a partial aggregate each."""
         try:
-            self.partials.add(page, times, slots, self.spans, first, np.maximum(last - first + 1, 0))
+            self.partials.add(page, times, slots, self.opened, first, np.maximum(last - first + 1, 0))
         except SumOverflowError as error:
             raise self._overflow_in(error) from None
 
@@ -134,7 +132,7 @@ class WindowStore:
         found = pane_windows.take(self.panes, alive, low[alive], high[alive] + 1)
         wids = self.extents.closed_by(found.ends) - 1
         try:
-            self.partials.merge(found.slots, wids, found.states, self.spans)
+            self.partials.merge(found.slots, wids, found.states, self.opened)
         except SumOverflowError as error:
             raise self._overflow_in(error) from None
         self.panes.clear()
@@ -152,13 +150,11 @@ class WindowStore:
             if (ring := self._swept(lowest)) is not None:
                 parts = pane_windows.take_all(ring, lowest, cut, alive, self.number)
                 if parts is not None:
-                    kernels.reopen_all(self.spans, cut, self.partials.counts)
+                    kernels.reopen_all(self.spans, self.opened.least, cut, self.partials.counts)
                     return parts
         by_group, (slots, cuts) = slots is not None, self._each(slots, cuts)
         some, low, stop, after = self._closing(slots, cuts, ahead=by_group)
         if not some.size:
-            if not by_group:  # the lowest window was one that a bound of its group has closed
-                self.recount()
             return []
         if self.every:
             return self._close_every(some, low, stop, slots[cuts == FOREVER])
@@ -175,7 +171,7 @@ class WindowStore:
         if slots is None and ring is not None and not self.partials.counts[USED]:
             ring.forget_all(int(cuts))
             if ring.length > 1:  # panes are of windows that are still open, too
-                kernels.reopen_all(self.spans, int(cuts), self.partials.counts)
+                kernels.reopen_all(self.spans, self.opened.least, int(cuts), self.partials.counts)
             return
         some, low, stop, after = self._closing(*self._each(slots, cuts), ahead=slots is not None)
         if ring is not None:
@@ -196,7 +192,7 @@ class WindowStore:
                 read = pane_windows.read_all(ring, max(lowest, int(low)), int(stop), alive, self.number)
                 if read is not None:
                     return read
-            slots = np.arange(len(self.spans))
+            slots = self.opened.below(int(stop))
         sides = (np.ascontiguousarray(np.broadcast_to(one, slots.shape)) for one in (low, stop))
         room = np.empty((3, slots.size), np.int64)
         some, first, last = room[:, : kernels.between(self.spans, slots, *sides, room)]
@@ -220,12 +216,13 @@ class WindowStore:
         return ring if ring.used > _FEW or (ring.summed and ring.length == 1) else None
 
     def _each(self, slots: Integers | None, cuts: Integers) -> tuple[Integers, Integers]:
-        """Return groups, and the first window that each leaves open; None: all groups, by one cut."""
+        """Return groups, and the first window that each leaves open; None: those with one below, by one cut."""
         if slots is not None:
             return slots, cuts
-        each = np.empty(len(self.spans), np.int64)  # np.full takes twice as long
+        slots = self.opened.below(int(cuts))
+        each = np.empty(slots.size, np.int64)  # np.full takes twice as long
         each.fill(cuts)
-        return np.arange(len(self.spans)), each
+        return slots, each
 
     def _closing(self, slots: Integers, cuts: Integers, *, ahead: bool) -> Integers:
         """Return int64 (4, n): who has windows below its cut, from which to which (exclusive), and the lowest then.
@@ -293,33 +290,12 @@ class WindowStore:
         return found.ends - (self.extents.range or 0)
 
     def reopen(self, slots: Integers, low: Integers) -> None:
-        """Note that the lowest open window of some groups is another now, or that there is none.
-
-        Of few groups the others are not looked at, and ``lowest`` stays a lower bound; only the punctuation of windows
-        without a tuple needs it to be exact.
-        """
-        alone = not self.every and _APART * slots.size < len(self.spans) and self.alone(slots)
-        (kernels.reopen_some if alone else kernels.reopen)(self.spans, slots, low, self.partials.counts)
+        """Note that the lowest open window of some groups is another now, or that there is none."""
+        kernels.reopen(self.spans, self.opened.least, slots, low, self.partials.counts)
 
     def few(self, slots: Integers) -> bool:
         """Tell whether groups are so few that the others are not looked at."""
         return _APART * slots.size < len(self.spans)
-
-    def alone(self, slots: Integers) -> bool:
-        """Tell whether only these groups, whose windows are closed, are looked at.
-
-        All are once so many were closed, a few at a time: else the lowest window never rises, and a ring of panes keeps
-        room for all that have passed.  So a closing costs its groups, amortised.
-        """
-        self._closed += slots.size
-        if _APART * self._closed < len(self.spans):
-            return True
-        self._closed = 0
-        return False
-
-    def recount(self) -> None:
-        """Count the groups that have windows, and find the lowest one.  O(groups)."""
-        kernels.reopen(self.spans, _NONE, _NONE, self.partials.counts)
 
     def least_stamp(self, bound: int) -> int:
         if self.every and self.alive:
@@ -388,7 +364,7 @@ class WindowStore:
         return np.asarray(self.spans[:groups, LOW] != NO_WINDOW)
 
     def rename(self, kept: Integers, slots: Integers) -> None:
-        self.spans = self.spans[kept]
+        self.opened = self.opened.kept(kept)
         self.partials.rename(slots)
         if self.panes is not None:
             self.panes.rename(slots, len(self.spans))
@@ -405,12 +381,12 @@ class WindowStore:
 
     def take_over(self, before: WindowStore) -> Store:
         """Go on with the windows of another store; return this one."""
-        self.partials, self.spans = before.partials, before.spans
+        self.partials, self.opened = before.partials, before.opened
         return self
 
     def save(self) -> dict[str, Any]:
         panes = None if self.panes is None else self.panes.save()
-        held = {"partials": self.partials.save(), "panes": panes, "spans": saved_spans(self.spans)}
+        held = {"partials": self.partials.save(), "panes": panes, "spans": self.opened.save()}
         looked = [self._most, self._seen, self._refused]
         return held if self._heir is None else {**held, "adapted": False, "looked": looked}
 
@@ -423,7 +399,8 @@ class WindowStore:
         self.partials.load(saved.part("partials"), groups)
         if self.panes is not None:
             self.panes.clear() if saved["panes"] is None else self.panes.load(saved.part("panes"))
-        self.spans = loaded_spans(saved.part("spans"), groups, 0 if self.panes is None else self.panes.groups)
+        room = 0 if self.panes is None else self.panes.groups
+        self.opened = OpenSpans.loaded(saved.part("spans"), groups, room)
         low = self.spans[:, LOW]
         self._ahead = int(low[low != NO_WINDOW].max(initial=NEVER))
         return self
