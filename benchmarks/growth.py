@@ -188,6 +188,7 @@ CLOSING: dict[str, tuple[Callable[[], Operator], int]] = {
         STEP,
     ),
     "finalize": (lambda: Finalize().opened(REVISED), 1),
+    "latest": (lambda: Latest(by=("k",), where=pc.field("v") >= 0).opened(SCHEMA), 1),
     "first rows of each time": (lambda: TopN(3, ["-v"], by=("k",)).opened(SCHEMA), 1),
 }
 """Operators with results that leave one by one, fresh, by name, and how far behind its tuple the bound is that asks."""

@@ -8,8 +8,8 @@ of the key's next tuple, so both wait until a bound has passed it.
                time of its key.  Tuples of one key and time all count, and all take the place of those before.
     Keep       tuples that no bound has passed; and of each key those that count now.
     Propagate  linear punctuation as it is: nothing leaves before it that is not below it.  Others are dropped.
-    Cost       O(log n) a tuple that is held; O(keys that count + tuples passed) a linear punctuation that passes
-               tuples, O(1) one that passes none.
+    Cost       O(log n) a tuple that is held, and one that counts; O(tuples passed, and those of their keys that
+               count) a linear punctuation.
                Order needed: none; its output is in order.
     Source     predicate windows: Ghanem, Aref, Elmagarmid, SIGMOD Record 35(1), 2006.
 
@@ -26,14 +26,15 @@ import pyarrow as pa
 
 from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.errors import GraphError
-from oop_engine.core.groups.group_index import GroupIndex
 from oop_engine.core.groups.zeros import with_unsigned_zeros, zeros_in
 from oop_engine.core.operator import Emission, Operator, State
 from oop_engine.core.page import Page, concat
 from oop_engine.core.punctuation import FOREVER, NEVER, Linear, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
+from oop_engine.operators.keys.key_rows import KeyRows
 from oop_engine.operators.ordering.reorder_buffer import ReorderBuffer
+from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.values.expressions import (
     Expression,
     columns_of,
@@ -108,7 +109,7 @@ class Latest(Operator):
 
     def open(self) -> None:
         [schema] = self.schemas_in
-        self._held, self._counting, self._below = ReorderBuffer(schema), Page.empty(schema), NEVER
+        self._held, self._counting, self._below = ReorderBuffer(schema), KeyRows(schema, self.by), NEVER
         self._zeros = zeros_in(schema, self.by)
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
@@ -122,16 +123,20 @@ class Latest(Operator):
         if (passed := self._held.release(punctuation.below)) is not None:
             yield from self._changes(passed)
         if punctuation.below == FOREVER:
-            self._counting = Page.empty(self.schemas_in[0])
+            self._counting.clear()
         yield 0, punctuation
 
     def _changes(self, passed: Page) -> Iterator[Emission]:
         """Yield the changes by tuples that a bound has passed, in order of time."""
-        both = concat(self.schemas_in[0], [self._counting, passed])
+        slots = self._counting.slots(passed)
+        keys = slots[np.sort(np.unique(slots, return_index=True)[1])]  # in an order that no restart changes
+        counting = self._counting.take(keys)
+        both = concat(self.schemas_in[0], [counting, passed])
+        slots = np.concatenate([self._counting.slots(counting), slots])
         [true] = evaluate("Latest", [self.where], [pa.bool_()], both.batch)
         fits, rows = mask_of(true), np.arange(len(both))
-        following = self._following(both)
-        new, over = fits & (rows >= len(self._counting)), fits & (following < FOREVER)
+        following = _following(slots, both.times)
+        new, over = fits & (rows >= len(counting)), fits & (following < FOREVER)
         of = np.concatenate([rows[new], rows[over]])
         at = np.concatenate([both.times[new], following[over]])
         weights = np.repeat(np.array([1, -1]), [new.sum(), over.sum()])
@@ -139,21 +144,8 @@ class Latest(Operator):
         for begin in range(0, order.size, _MOST):
             part = order[begin : begin + _MOST]
             yield 0, self._page(both, of[part], at[part], weights[part])
-        self._counting = both.filter(fits & (following == FOREVER)).owned()
-
-    def _following(self, both: Page) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-        """Return the next time of each row's key, ``FOREVER`` behind the last."""
-        keys = [both.column(name) for name in self.by]
-        slots = GroupIndex([self.schemas_in[0].type_of(name) for name in self.by]).encode(keys, len(both))
-        order = np.lexsort((both.times, slots))
-        slot, time = slots[order], both.times[order]
-        starts = np.flatnonzero(np.diff(slot, prepend=-1) | np.diff(time, prepend=time[:1] - 1))
-        nexts = np.full(starts.size, FOREVER)
-        same = slot[starts[1:]] == slot[starts[:-1]]
-        nexts[:-1][same] = time[starts[1:]][same]
-        following = np.empty(len(both), np.int64)
-        following[order] = np.repeat(nexts, np.diff(starts, append=len(both)))
-        return following
+        stays = fits & (following == FOREVER)
+        self._counting.put(both.filter(stays), slots[stays])
 
     def _page(self, both: Page, rows: Any, at: Any, weights: Any) -> Page:
         [schema] = self.schemas_out
@@ -161,16 +153,30 @@ class Latest(Operator):
         return Page(schema, pa.RecordBatch.from_arrays([*columns, pa.array(weights)], schema=schema.fields))
 
     def state(self) -> State:
-        counting = self._counting.held_bytes if len(self._counting) else 0
-        return State(tuples=self._held.tuples + len(self._counting), nbytes=self._held.nbytes + counting)
+        tuples = self._held.tuples + len(self._counting)
+        return State(tuples=tuples, nbytes=self._held.nbytes + self._counting.nbytes)
 
     def save(self) -> dict[str, Any]:
-        return {"held": self._held.save(), "counting": self._counting.batch, "below": self._below}
+        return {"held": self._held.save(), "counting": self._counting.page().batch, "below": self._below}
 
     def load(self, state: Saved) -> None:
         self._held.load(state.part("held"))
-        self._counting = Page(self.schemas_in[0], state.batch("counting", self.schemas_in[0].fields))
+        counting = Page(self.schemas_in[0], state.batch("counting", self.schemas_in[0].fields))
+        self._counting.put(counting, self._counting.slots(counting))
         self._below = state.integer("below")
 
     def describe(self) -> str:
         return f"Latest(by {', '.join(self.by)}, where {text_of(self.where)})"
+
+
+def _following(slots: Integers, times: Integers) -> Integers:
+    """Return the next time of the key ``slots[i]`` behind ``times[i]``, ``FOREVER`` behind the last."""
+    order = np.lexsort((times, slots))
+    slot, time = slots[order], times[order]
+    starts = np.flatnonzero(np.diff(slot, prepend=-1) | np.diff(time, prepend=time[:1] - 1))
+    nexts = np.full(starts.size, FOREVER)
+    same = slot[starts[1:]] == slot[starts[:-1]]
+    nexts[:-1][same] = time[starts[1:]][same]
+    following = np.empty(slots.size, np.int64)
+    following[order] = np.repeat(nexts, np.diff(starts, append=slots.size))
+    return following
