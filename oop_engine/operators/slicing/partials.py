@@ -34,7 +34,7 @@ from oop_engine.operators.kernels.partials import (
 )
 from oop_engine.operators.slicing.accumulators import SumOverflowError, accumulator, is_ragged
 from oop_engine.operators.slicing.compiled import fixed
-from oop_engine.operators.slicing.open_spans import OpenSpans
+from oop_engine.operators.slicing.panes.open_spans import OpenSpans
 from oop_engine.operators.slicing.window_states import narrow
 from oop_engine.operators.values.columns import Integers, bytes_of, joined, rows_of
 from oop_engine.system.knobs import knob

@@ -22,8 +22,10 @@ from oop_engine.operators import (
     Tumbling,
     WindowAggregate,
 )
+from oop_engine.operators.slicing import closing
+from oop_engine.operators.slicing.panes import pane_ring
 from oop_engine.operators.slicing.panes.sleeping_groups import SleepingGroups
-from oop_engine.operators.slicing.stores import window_store
+from oop_engine.operators.slicing.stores import slice_ring, window_store
 from oop_engine.operators.slicing.stores.slice_ring import SliceRing
 from oop_engine.testing import END, Driver
 
@@ -34,6 +36,8 @@ DEFINITIONS: dict[str, dict[str, Any]] = {
     "sliding": {"short": Tumbling(3), "long": Sliding(50, 7)},
     "gaps": {"short": Sliding(2, 9), "long": Sliding(40, 20), "third": Tumbling(6)},
 }
+
+RESTARTED = {"ten": Tumbling(10), "fifteen": Sliding(15, 10), "thirty": Sliding(30, 5, 3)}
 
 
 def script(draw: random.Random) -> list[Any]:
@@ -118,6 +122,31 @@ def test_a_bound_looks_at_groups_that_have_a_result_alone(monkeypatch: pytest.Mo
     assert closed == [1] * 20
     rows = [len(m) for _, m in operator.on_punctuation(0, Linear(1_000_000)) if isinstance(m, Page)]
     assert sum(rows) == many
+
+
+@pytest.mark.parametrize("move", range(9))
+def test_a_restart_cuts_results_in_the_same_places(monkeypatch: pytest.MonkeyPatch, move: int) -> None:
+    for module in (closing, slice_ring):
+        monkeypatch.setattr(module, "AT_ONCE", 7)
+    for name in ("_FLOOR", "_SPARSE"):
+        monkeypatch.setattr(pane_ring, name, 7)
+    times = [(-30, 0), (-15, 1), (2, 1), 17, (17, 1), (38, 2), 41, (86, 1), END]
+    found = list[list[str]]()
+    for moves in (False, True):
+        driver, out = Driver(WindowAggregate(RESTARTED, ASKED, by=("k",)), SCHEMA), list[str]()
+        for at, step in enumerate(times):
+            if moves and at == move:
+                driver.move()
+            match step:
+                case (ts, k):
+                    given: Any = Page.of(SCHEMA, {"ts": [ts], "k": [k], "v": [1]})
+                case int():
+                    given = Linear(step)
+                case _:
+                    given = step
+            out += [str(m.to_pylist() if isinstance(m, Page) else m) for _, m in driver.feed(0, given)]
+        found.append(out)
+    assert found[0] == found[1]
 
 
 STORES: dict[str, Any] = {

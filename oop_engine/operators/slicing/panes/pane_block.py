@@ -20,8 +20,8 @@ from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.operators.kernels import panes as kernels
 from oop_engine.operators.kernels.partials import ALIVE, LOW, NO_WINDOW
-from oop_engine.operators.slicing.open_spans import OpenSpans
 from oop_engine.operators.slicing.panes import pane_windows
+from oop_engine.operators.slicing.panes.open_spans import OpenSpans
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
 from oop_engine.operators.values.columns import Integers, by_slot

@@ -39,7 +39,7 @@ from oop_engine.operators.kernels.panes import BACK, TURN, Geometry, forget, use
 from oop_engine.operators.kernels.places import PAGE_PANES, place, place_sums, sum_times
 from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError, filled
 from oop_engine.operators.slicing.accumulators import accumulator, is_compiled
-from oop_engine.operators.slicing.open_spans import OpenSpans
+from oop_engine.operators.slicing.panes.open_spans import OpenSpans
 from oop_engine.operators.slicing.window_states import WindowOverflowError, as_slice, narrow
 from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.windows import Extents
@@ -57,6 +57,7 @@ _SPARSE = knob(__name__, "_SPARSE", 4)  # cells there may be for each one in use
 _WINDOWS = knob(__name__, "_WINDOWS", 16)  # windows a tuple at most that count for that
 _TURNS = 4
 _FAR = 1 << 62  # panes; no extent reaches so far
+_MOST_CELLS = 1 << 27  # of the room that a snapshot asks for
 _MOST = 2**40  # tuples in a cell: less than can ever come
 _SHORT = 2**14  # tuples in a cell that 16 bits can count, with those of the block that comes to it
 _NARROW = 2**31 - 1  # tuples in all cells together that 32 bits can count
@@ -137,7 +138,7 @@ class PaneRing:
         ``spans`` of the groups, and ``counts`` as in ``Partials``, are kept up to date.
         O(tuples), in kernels.  Raises ``ContractError`` if a time is too large for extents.
         """
-        step, length, extents = self.step, self.length, self.extents
+        step, length, extents, groups = self.step, self.length, self.extents, len(spans.of)
         where, origin, slide = times, extents.origin, extents.slide
         if self._rest or not self._even:
             where, origin, slide = self._panes(times), 0, 1
@@ -152,10 +153,10 @@ class PaneRing:
             low, high = ((one - origin) // slide for one in reach)
         if not self._sure[0] <= low <= high < self._sure[1]:
             extents.check(*page.reach_of(times))
-        fits = self.used and self.low <= low and high <= self.high and len(spans) <= self.groups
+        fits = self.used and self.low <= low and high <= self.high and groups <= self.groups
         if not fits:
-            self._admit(where, origin, slide, (low, high), len(spans), (int(counts[2]) + 1) * step - length)
-            fits = self.low <= low and high <= self.high and len(spans) <= self.groups
+            self._admit(where, origin, slide, (low, high), groups, (int(counts[2]) + 1) * step - length)
+            fits = self.low <= low and high <= self.high and groups <= self.groups
         for name in () if page.whole else self._shared:
             if page.column(name).null_count:
                 self._count_apart(name)
@@ -373,6 +374,7 @@ class PaneRing:
         cells = np.concatenate([self.cells(panes + self.low, slots), self.room * self.groups + backs])
         return {
             "low": self.low,
+            "room": self.room,  # which tuples fit, and so where results are cut into pages, is as before
             "shape": np.array(held.shape),
             "held": np.packbits(held),
             "turns": narrow(np.maximum(turns[:BACK], self.low) - self.low),
@@ -399,7 +401,9 @@ class PaneRing:
         self._apart = [bool(state) or not of.counts for of, state in pairs]
         self.low = saved.integer("low", least=-_FAR, most=_FAR)
         self.high = self.low + panes - 1
-        self._allot(self._rows_for(panes, groups), groups)
+        rows = self._rows_for(panes, groups)
+        room = saved.integer("room", least=0) if "room" in saved else 0
+        self._allot(room if rows < room <= _MOST_CELLS // max(groups, 1) else rows, groups)
         if self.stacked:
             some = as_slice(awake)
             self.turns[:BACK, some] = np.minimum(turns[:, some].astype(np.int64), panes) + self.low

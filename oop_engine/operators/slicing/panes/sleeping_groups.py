@@ -83,6 +83,16 @@ class SleepingGroups:
         found: Integers = slots[some]
         return found
 
+    def closing(self, spans: Integers, slots: Integers, after: int, cut: int) -> int:
+        """Return how many of some groups may have a window that ends behind a cut and by another; so many at a restart.
+
+        There all groups are asked, here those that are awake.
+        """
+        if self._slicing.shape.shape[1] > _DEFINITIONS:
+            return slots.size
+        least = self._next_ends(spans[slots], int(self._slicing.units(after)))
+        return int(np.count_nonzero(least <= self._slicing.units(cut)))
+
     def _due(self, at: int) -> Integers:
         """Return the groups whose timer is due."""
         due = self._timers.due_at(at)

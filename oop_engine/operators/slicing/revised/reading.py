@@ -53,9 +53,9 @@ def named(store: WindowStore, of: Integers, wids: Integers) -> WindowStates:
     if (
         store.panes is not None and store.panes.length > 1
     ):  # of a window that has left some panes may be there
-        known = of < len(store.spans)
+        known = of < len(store.opened.of)
         of, wids = of[known], wids[known]
-        there = wids >= store.spans[of, LOW]
+        there = wids >= store.opened.of[of, LOW]
         of, wids = of[there], wids[there]
     rows = store.partials.find(of, wids, wids + 1, 0) if store.partials.counts[USED] else of[:0]
     each = None if store.panes is None else pane_windows.read_each(store.panes, of, wids, store.number)

@@ -69,7 +69,7 @@ class AdaptiveStore(WindowStore):
     def take_over(self, before: WindowStore) -> Store:
         """Go on with the state of another store, all of whose groups are eager; return this one."""
         super().take_over(before)
-        self.volumes.grow(len(self.spans), eager=True)
+        self.volumes.grow(len(self.opened.of), eager=True)
         if self.block is None:
             before.give_up_panes()
         else:
@@ -88,7 +88,7 @@ class AdaptiveStore(WindowStore):
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         """Fold tuples into the panes, or hold them, as their groups are.  O(tuples log tuples)."""
-        if groups > len(self.spans):
+        if groups > len(self.opened.of):
             self.grow(groups)
         first, last = self.extents.wids(times)
         if not (inside := last >= first).all():
@@ -110,7 +110,7 @@ class AdaptiveStore(WindowStore):
     def _share_out(self, tuples: Tuples) -> None:
         """Put new tuples where those of their groups go."""
         self._note(tuples)
-        self.volumes.grow(len(self.spans))
+        self.volumes.grow(len(self.opened.of))
         risen = self.volumes.add(tuples.slots, self._threshold())
         eager = self.volumes.eager[tuples.slots]
         if not eager.all():
@@ -132,13 +132,13 @@ class AdaptiveStore(WindowStore):
         """Aggregate the tuples of groups that have become eager."""
         if self.block is not None:
             risen = risen[~self.block.alive(risen)]
-        stays, tuples = by_slot(risen, False, len(self.spans), True), self._tail.tuples()
+        stays, tuples = by_slot(risen, False, len(self.opened.of), True), self._tail.tuples()
         self._aggregate(self._tail.keep(tuples, stays[tuples.slots]))
 
     def _aggregate(self, tuples: Tuples) -> None:
         page, slots, first, last = tuples
         if self.block is None:
-            first = np.maximum(first, self.spans[slots, LOW])  # of held tuples some windows have closed
+            first = np.maximum(first, self.opened.of[slots, LOW])  # of held tuples some windows have closed
             self.add_to_table(page, page.times, slots, first, last)
             return
         left = self.block.add(page, page.times, slots)
@@ -156,7 +156,7 @@ class AdaptiveStore(WindowStore):
         if self.every:
             return super().reach(slots, bounds)
         if self.extents.overlap > WIDE and self.block is not None and len(self._tail):
-            lazy = occurring(self._tail.tuples().slots, len(self.spans))
+            lazy = occurring(self._tail.tuples().slots, len(self.opened.of))
             self.volumes.eager[lazy] = True
             self._raise(lazy)
         spans = [] if self.block is None else [self.block.panes.reach]
@@ -183,7 +183,7 @@ class AdaptiveStore(WindowStore):
             row = order[np.searchsorted(slots, tuples.slots, sorter=order)]
             lowest, above = low[row], stop[row]
         else:
-            groups, tuples = len(self.spans), self._tail.tuples()
+            groups, tuples = len(self.opened.of), self._tail.tuples()
             lowest = by_slot(slots, low, groups, NO_WINDOW)[tuples.slots]
             above = by_slot(slots, stop, groups, 0)[tuples.slots]
         first, last = np.maximum(tuples.first, lowest), np.minimum(tuples.last, above - 1)
@@ -197,12 +197,12 @@ class AdaptiveStore(WindowStore):
             return
         if self.few(slots):
             tuples, at = self._tail.of(slots)
-            over = tuples.last < self.spans[tuples.slots, LOW]
+            over = tuples.last < self.opened.of[tuples.slots, LOW]
             self._tail.drop(at[over])
             self.volumes.expire(tuples.slots[over])
             return
         tuples = self._tail.tuples()
-        gone = self._tail.keep(tuples, tuples.last >= self.spans[tuples.slots, LOW])
+        gone = self._tail.keep(tuples, tuples.last >= self.opened.of[tuples.slots, LOW])
         self.volumes.expire(gone.slots)
 
     def rename(self, kept: Integers, slots: Integers) -> None:
@@ -213,7 +213,7 @@ class AdaptiveStore(WindowStore):
             self.block.rename(slots)
 
     def save(self) -> dict[str, Any]:
-        own = {"tail": self._tail.save(), "volumes": self.volumes.save(len(self.spans))}
+        own = {"tail": self._tail.save(), "volumes": self.volumes.save(len(self.opened.of))}
         block = None if self.block is None else self.block.save()
         return {**super().save(), "adapted": True, **own, "block": block}
 

@@ -65,7 +65,7 @@ class LandmarkStore(WindowStore):
         return found
 
     def _close_landmark(self, slots: Integers, cuts: Integers) -> list[WindowStates]:
-        low = self.spans[slots, LOW]
+        low = self.opened.of[slots, LOW]
         some = np.flatnonzero((low < cuts) & (low != NO_WINDOW))
         some = some[np.argsort(slots[some])]
         slots, low, stop = slots[some], low[some], self._stop(cuts[some], slots[some])
@@ -133,7 +133,7 @@ class LandmarkStore(WindowStore):
     def save(self) -> dict[str, Any]:
         saved = super().save()
         slots, wids = saved["partials"]["owner"]
-        before = self.spans[slots, LOW] - 1  # a small number takes few bytes
+        before = self.opened.of[slots, LOW] - 1  # a small number takes few bytes
         saved["partials"]["owner"] = [slots, narrow(np.where(wids == _BEFORE, before, wids))]
         return {**saved, "latest": self._latest}
 
@@ -142,8 +142,8 @@ class LandmarkStore(WindowStore):
         super().load(saved, groups)
         rows = self.partials.used
         of, wid = self.partials.owner(rows)
-        before = np.flatnonzero(wid < self.spans[of, LOW])
-        if occurring(of[before], len(self.spans)).size != before.size:
+        before = np.flatnonzero(wid < self.opened.of[of, LOW])
+        if occurring(of[before], len(self.opened.of)).size != before.size:
             msg = "a group must have one state at most before its lowest open window; got more"
             raise SnapshotError(msg)
         self.partials.rekey(rows[before], _BEFORE)

@@ -24,8 +24,8 @@ from oop_engine.operators.kernels.partials import LOW, NO_WINDOW
 from oop_engine.operators.kernels.places import pane_rows
 from oop_engine.operators.keys.row_codes import row_codes
 from oop_engine.operators.slicing.compiled import fixed
-from oop_engine.operators.slicing.open_spans import OpenSpans
 from oop_engine.operators.slicing.output import Stamp
+from oop_engine.operators.slicing.panes.open_spans import OpenSpans
 from oop_engine.operators.slicing.panes.pane_runs import PaneRuns
 from oop_engine.operators.slicing.store import Reach, Store
 from oop_engine.operators.slicing.stores.runs import Runs
@@ -61,7 +61,7 @@ class PaneStore(WindowStore):
         return State(0, len(self._rows), self.alive, held)
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
-        if groups > len(self.spans):
+        if groups > len(self.opened.of):
             self.grow(groups)
         if self._given is None:
             panes = self._of_tuples(page, times, slots)
@@ -80,7 +80,7 @@ class PaneStore(WindowStore):
         self.partials.note(self.alive + woken, lowest)
 
     def add_late(self, page: Page, times: Integers, slots: Integers, bounds: Integers) -> None:
-        self.add(page, times, slots, len(self.spans))
+        self.add(page, times, slots, len(self.opened.of))
         slots, of = np.unique(slots, return_index=True)
         self.close(slots, bounds[of])  # panes are of many windows: those that have left do so once more
 
@@ -95,7 +95,7 @@ class PaneStore(WindowStore):
         levels = self._rows.levels()
         last = np.concatenate([runs.last for runs in levels])
         opened = [
-            np.maximum(runs.first, np.minimum(self.spans[runs.slots, LOW], runs.last)) for runs in levels
+            np.maximum(runs.first, np.minimum(self.opened.of[runs.slots, LOW], runs.last)) for runs in levels
         ]
         low = np.concatenate(opened)  # the first windows that have not left
         order = np.argsort(low)
@@ -115,7 +115,7 @@ class PaneStore(WindowStore):
 
     def _numbered(self, times: Integers, slots: Integers) -> tuple[Integers, Integers]:
         """Return the row of each tuple, by its group and pane, and the first tuple of each row."""
-        extents, groups = self.extents, len(self.spans)
+        extents, groups = self.extents, len(self.opened.of)
         origin, slide, (_, step) = extents.origin, extents.slide, extents.panes
         low, high = (int(times.min()), int(times.max())) if times.size else (FOREVER, NEVER)
         slides = (high - origin) // slide - (low - origin) // slide + 1
@@ -148,7 +148,7 @@ class PaneStore(WindowStore):
             order = np.argsort(slots)
             row = order[np.searchsorted(slots, runs.slots, sorter=order)]
             return _cut(runs, low[row], stop[row])
-        groups = len(self.spans)
+        groups = len(self.opened.of)
         lowest, cuts = by_slot(slots, low, groups, NO_WINDOW), by_slot(slots, stop, groups, NEVER)
         found = [_cut(runs, lowest[runs.slots], cuts[runs.slots]) for runs in self._rows.levels()]
         return found[0].joined(*found[1:])
@@ -164,10 +164,10 @@ class PaneStore(WindowStore):
         super().reopen(slots, low)
         if self.few(slots):
             runs, rows = self._rows.of(slots)
-            over = runs.last < self.spans[runs.slots, LOW]
+            over = runs.last < self.opened.of[runs.slots, LOW]
             self._rows.drop(runs.take(over), rows[over])
             return
-        kept = [runs.last >= self.spans[runs.slots, LOW] for runs in self._rows.levels()]
+        kept = [runs.last >= self.opened.of[runs.slots, LOW] for runs in self._rows.levels()]
         pairs = zip(self._rows.levels(), kept, strict=True)
         self._rows.put(*(runs if alive.all() else runs.take(alive) for runs, alive in pairs))
 

@@ -66,7 +66,7 @@ class SliceRing(WindowStore):
 
     def grow(self, groups: int) -> None:
         super().grow(groups)
-        self._done = filled_up(self._done, len(self.spans), NEVER)
+        self._done = filled_up(self._done, len(self.opened.of), NEVER)
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         """Add tuples to their slices; ``groups`` are known by now.  O(tuples), in kernels."""
@@ -86,11 +86,11 @@ class SliceRing(WindowStore):
     def add_late(self, page: Page, times: Integers, slots: Integers, bounds: Integers) -> None:
         self._done[slots] = np.maximum(self._done[slots], self.slicing.base.closed_by(bounds))
         self._ahead = True
-        self.add(page, times, slots, len(self.spans))
+        self.add(page, times, slots, len(self.opened.of))
 
     def most_until(self, bound: int, slots: Integers | None = None) -> float:
         if slots is not None and self.few(slots):
-            low, high = self.spans[slots].astype(float).T
+            low, high = self.opened.of[slots].astype(float).T
             behind = np.minimum(high + self.slicing.longest, float(self.slicing.cut(bound)))
             return float(np.maximum(behind - np.maximum(low, float(self._over)), 0).sum() * self.slicing.rate)
         of, longest = self.ring, self.slicing.longest
@@ -99,7 +99,8 @@ class SliceRing(WindowStore):
         most: float = (in_ring + len(self.partials) * longest) * self.slicing.rate
         if most > AT_ONCE and self._over > NEVER and bound < FOREVER:
             at = self.slicing.cut(bound)  # of groups that are asleep no window leaves
-            most = min(most, max(at - self._over, 0) * self._groups_until(at).size * self.slicing.rate)
+            groups = self._sleeping.closing(self.opened.of, self._groups_until(at), self._over, at)
+            most = min(most, max(at - self._over, 0) * groups * self.slicing.rate)
         return most
 
     def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
@@ -119,19 +120,19 @@ class SliceRing(WindowStore):
             return []
         slots = self._groups_until(cut)
         found = self._close_alike(slots, cut) if slots.size else []
-        self._sleeping.settle(self.spans, cut)
+        self._sleeping.settle(self.opened.of, cut)
         self._over = cut
         self._ahead = self._ahead and bool((self._done > cut).any())
         return found
 
     def _groups_until(self, cut: int) -> Integers:
         """Return the groups with windows that close."""
-        if len(self.spans) == 1 and not self._ahead:  # no key: to ask all groups would take longer
-            return _FIRST[: int(self.spans[0, LOW] < cut)]
-        return self._sleeping.until(self.spans, self._done if self._ahead else None, cut)
+        if len(self.opened.of) == 1 and not self._ahead:  # no key: to ask all groups would take longer
+            return _FIRST[: int(self.opened.of[0, LOW] < cut)]
+        return self._sleeping.until(self.opened.of, self._done if self._ahead else None, cut)
 
     def _close_some(self, slots: Integers, cuts: Integers) -> list[WindowStates]:
-        low, done = self.spans[slots, LOW], np.maximum(self._done[slots], self._over)
+        low, done = self.opened.of[slots, LOW], np.maximum(self._done[slots], self._over)
         some = np.flatnonzero((low < cuts) & (low != NO_WINDOW) & (done < cuts))
         if not some.size:
             return []
@@ -148,7 +149,7 @@ class SliceRing(WindowStore):
         cuts = np.empty(slots.size, np.int64)
         cuts.fill(cut)
         apart = apart or ends - max(first, self._over) > _SLICES
-        if apart or (slots.size > 1 and not _full(*self.spans[slots].T)):
+        if apart or (slots.size > 1 and not _full(*self.opened.of[slots].T)):
             return self._close_groups(slots, cuts, whole=not self._ahead)
         found = self._windows.of_all((first, last, self._over, cut)) if first <= last else []
         self._forget(slots, cuts)
@@ -157,9 +158,9 @@ class SliceRing(WindowStore):
     def _reach(self, slots: Integers) -> tuple[int, int]:
         """Return the lowest and the highest slice of some groups."""
         if slots.size == 1:
-            low, high = self.spans[slots[0]].tolist()
+            low, high = self.opened.of[slots[0]].tolist()
             return low, high
-        low, high = self.spans[slots].T
+        low, high = self.opened.of[slots].T
         return int(low.min()), int(high.max())
 
     def _close_groups(self, slots: Integers, cuts: Integers, *, whole: bool) -> list[WindowStates]:
@@ -181,7 +182,7 @@ class SliceRing(WindowStore):
             slots, done, cuts = slots[inside], done[inside], cuts[inside]
         if high < low or not slots.size:
             return
-        lowest, highest = self.spans[slots].T
+        lowest, highest = self.opened.of[slots].T
         spans = np.stack([np.maximum(lowest, low), np.minimum(highest, high), done, cuts])
         # A gap may be long, so not all that has come is looked at together.
         least = int(max(spans[LOW].min(), done.min()))
@@ -228,8 +229,8 @@ class SliceRing(WindowStore):
         self, found: list[WindowStates], slots: Integers, done: Integers, cuts: Integers
     ) -> list[WindowStates]:
         """Add the slices of the table to the windows that close.  O(slices there x windows of each)."""
-        known = len(self.spans)
-        rows = self.partials.find(slots, self.spans[slots, LOW], cuts, known)
+        known = len(self.opened.of)
+        rows = self.partials.find(slots, self.opened.of[slots, LOW], cuts, known)
         of, at = self.partials.owner(rows)
         states = self.partials.states.take(rows)
         order = np.argsort(slots)
@@ -250,16 +251,18 @@ class SliceRing(WindowStore):
     def _forget(self, slots: Integers, cuts: Integers) -> None:
         """Forget the slices that no window needs which ends behind the cut of its group."""
         groups, needed = self.ring.groups, self.slicing.needed(cuts)
-        if groups == len(self.spans) == 1:
+        if groups == len(self.opened.of) == 1:
             self.ring.forget(needed)
         elif self.few(slots):
-            self.ring.forget_some(slots, self.spans[slots, LOW], needed)
+            self.ring.forget_some(slots, self.opened.of[slots, LOW], needed)
         elif self.ring.used:
             inside = slots < groups
             self.ring.forget(by_slot(slots[inside], needed[inside], groups, NEVER))
         if len(self.partials):
-            self.partials.remove(self.partials.find(slots, self.spans[slots, LOW], needed, len(self.spans)))
-        over, lowest = reopen(self.spans, self.opened.least, self._done, slots, needed)
+            self.partials.remove(
+                self.partials.find(slots, self.opened.of[slots, LOW], needed, len(self.opened.of))
+            )
+        over, lowest = reopen(self.opened.of, self.opened.least, self._done, slots, needed)
         self.partials.note(self.alive - over, lowest)
 
     def rename(self, kept: Integers, slots: Integers) -> None:
@@ -277,7 +280,9 @@ class SliceRing(WindowStore):
         over = saved.part("over")
         if "parts" in saved and self._windows.parts is not None:
             self._windows.parts = saved.integer("parts", least=0)
-        self._done = filled_up(saved.integers("done", (None,)), len(self.spans), NEVER)[: len(self.spans)]
+        self._done = filled_up(saved.integers("done", (None,)), len(self.opened.of), NEVER)[
+            : len(self.opened.of)
+        ]
         self._over, self._ahead = over.integer(0), over.flag(1)
         self._sleeping.forget()
         return self

@@ -23,9 +23,9 @@ from oop_engine.operators.kernels import panes as kernels
 from oop_engine.operators.kernels.partials import ALIVE, HIGH, LOW, LOWEST, NO_WINDOW, USED
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.checks import AT_ONCE, check_gap
-from oop_engine.operators.slicing.open_spans import OpenSpans
 from oop_engine.operators.slicing.output import Stamp, Stamps
 from oop_engine.operators.slicing.panes import pane_windows
+from oop_engine.operators.slicing.panes.open_spans import OpenSpans
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.partials import Partials, States
 from oop_engine.operators.slicing.store import Reach, Store
@@ -43,6 +43,7 @@ _FLOOR = knob(__name__, "_FLOOR", 1 << 23)  # bytes: a rectangle so small may be
 _SPARSE = knob(__name__, "_SPARSE", 16)  # cells of the rectangle for each one in use: then groups are sparse
 _FEW = knob(__name__, "_FEW", 500)
 """Cells; fewer are sooner looked for group by group, unless all is added up."""
+_ALL = knob(__name__, "_ALL", 64)  # groups that are sooner looked at than told apart
 _MANY = knob(__name__, "_MANY", 1000)  # tuples; fewer that do not fit tell nothing
 
 
@@ -71,11 +72,6 @@ class WindowStore:
         self._ahead = NEVER  # the first window that no group has closed before the others
 
     @property
-    def spans(self) -> Integers:
-        """The lowest open window of each group, and its highest one, int64 (groups, 2)."""
-        return self.opened.of
-
-    @property
     def alive(self) -> int:
         return int(self.partials.counts[ALIVE])
 
@@ -90,7 +86,7 @@ class WindowStore:
         return {}
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
-        if groups > len(self.spans):
+        if groups > len(self.opened.of):
             self.grow(groups)
         if self.panes is None or not times.size:
             self.add_to_table(page, times, slots, *self.wids(page, times))
@@ -112,7 +108,7 @@ class WindowStore:
 
     def grow(self, groups: int) -> None:
         """Make room for so many groups."""
-        size = max(groups, len(self.spans) + len(self.spans) // _MORE)
+        size = max(groups, len(self.opened.of) + len(self.opened.of) // _MORE)
         self.opened.grow(size)
 
     def add_to_table(
@@ -127,7 +123,7 @@ class WindowStore:
     def give_up_panes(self) -> None:
         """Move the panes to the table of windows, as they are now."""
         assert self.panes is not None
-        low, high = self.spans.T
+        low, high = self.opened.of.T
         alive = np.flatnonzero(low != NO_WINDOW)
         found = pane_windows.take(self.panes, alive, low[alive], high[alive] + 1)
         wids = self.extents.closed_by(found.ends) - 1
@@ -150,7 +146,7 @@ class WindowStore:
             if (ring := self._swept(lowest)) is not None:
                 parts = pane_windows.take_all(ring, lowest, cut, alive, self.number)
                 if parts is not None:
-                    kernels.reopen_all(self.spans, self.opened.least, cut, self.partials.counts)
+                    kernels.reopen_all(self.opened.of, self.opened.least, cut, self.partials.counts)
                     return parts
         by_group, (slots, cuts) = slots is not None, self._each(slots, cuts)
         some, low, stop, after = self._closing(slots, cuts, ahead=by_group)
@@ -171,13 +167,13 @@ class WindowStore:
         if slots is None and ring is not None and not self.partials.counts[USED]:
             ring.forget_all(int(cuts))
             if ring.length > 1:  # panes are of windows that are still open, too
-                kernels.reopen_all(self.spans, self.opened.least, int(cuts), self.partials.counts)
+                kernels.reopen_all(self.opened.of, self.opened.least, int(cuts), self.partials.counts)
             return
         some, low, stop, after = self._closing(*self._each(slots, cuts), ahead=slots is not None)
         if ring is not None:
             ring.forget_windows(some, low, stop)
         if self.partials.counts[USED]:
-            self.partials.remove(self.partials.find(some, low, stop, len(self.spans)))
+            self.partials.remove(self.partials.find(some, low, stop, len(self.opened.of)))
         self.reopen(some, after)
 
     def between(self, slots: Integers | None, after: Integers | int, until: Integers | int) -> WindowStates:
@@ -195,9 +191,11 @@ class WindowStore:
             slots = self.opened.below(int(stop))
         sides = (np.ascontiguousarray(np.broadcast_to(one, slots.shape)) for one in (low, stop))
         room = np.empty((3, slots.size), np.int64)
-        some, first, last = room[:, : kernels.between(self.spans, slots, *sides, room)]
+        some, first, last = room[:, : kernels.between(self.opened.of, slots, *sides, room)]
         rows = (
-            self.partials.find(some, first, last, len(self.spans)) if self.partials.counts[USED] else some[:0]
+            self.partials.find(some, first, last, len(self.opened.of))
+            if self.partials.counts[USED]
+            else some[:0]
         )
         if self.panes is None:
             return self.with_table(None, rows)
@@ -219,7 +217,8 @@ class WindowStore:
         """Return groups, and the first window that each leaves open; None: those with one below, by one cut."""
         if slots is not None:
             return slots, cuts
-        slots = self.opened.below(int(cuts))
+        of = self.opened.of
+        slots = self.opened.below(int(cuts)) if len(of) > _ALL else np.arange(len(of))
         each = np.empty(slots.size, np.int64)  # np.full takes twice as long
         each.fill(cuts)
         return slots, each
@@ -230,7 +229,7 @@ class WindowStore:
         ``ahead``: other groups may have some of these windows open still.
         """
         room = np.empty((4, slots.size), np.int64)
-        found: Integers = room[:, : kernels.closing(self.spans, slots, cuts, *room)]
+        found: Integers = room[:, : kernels.closing(self.opened.of, slots, cuts, *room)]
         if ahead and found.size:
             self._ahead = max(self._ahead, int(found[2].max()))
         return found
@@ -241,7 +240,7 @@ class WindowStore:
         """Close windows with and without a tuple; groups stay open behind their last one, but those ``over``."""
         found = self.take(slots, low, stop)
         of, wids = spread(low, stop - low)
-        at = np.zeros(len(self.spans), np.int64)
+        at = np.zeros(len(self.opened.of), np.int64)
         at[slots] = np.cumsum(stop - low) - stop
         states = States(self.parts, of.size)
         states.put(at[found.slots] + self.extents.closed_by(found.ends) - 1, found.states)
@@ -256,7 +255,7 @@ class WindowStore:
             in_panes = pane_windows.take(self.panes, slots, low, stop, self.number)
             if not self.partials.counts[USED]:
                 return in_panes
-        rows = self.partials.find(slots, low, stop, len(self.spans))
+        rows = self.partials.find(slots, low, stop, len(self.opened.of))
         found = self.with_table(in_panes, rows)
         self.partials.remove(rows)
         return found
@@ -291,11 +290,11 @@ class WindowStore:
 
     def reopen(self, slots: Integers, low: Integers) -> None:
         """Note that the lowest open window of some groups is another now, or that there is none."""
-        kernels.reopen(self.spans, self.opened.least, slots, low, self.partials.counts)
+        kernels.reopen(self.opened.of, self.opened.least, slots, low, self.partials.counts)
 
     def few(self, slots: Integers) -> bool:
         """Tell whether groups are so few that the others are not looked at."""
-        return _APART * slots.size < len(self.spans)
+        return _APART * slots.size < len(self.opened.of)
 
     def least_stamp(self, bound: int) -> int:
         if self.every and self.alive:
@@ -304,7 +303,7 @@ class WindowStore:
 
     def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
         if self.every:
-            low = self.spans[slots, LOW]
+            low = self.opened.of[slots, LOW]
             some = np.flatnonzero(low != NO_WINDOW)
             bounds = bounds.copy()
             np.minimum.at(bounds, of[some], self.extents.origin + low[some] * self.extents.slide)
@@ -324,7 +323,7 @@ class WindowStore:
 
     def _most_of(self, slots: Integers, bound: int) -> float:
         """Return how many windows some groups have open that end by ``bound``."""
-        low, high = self.spans[slots].astype(float).T
+        low, high = self.opened.of[slots].astype(float).T
         behind = np.minimum(high + 1, float(self.extents.closed_by(bound)))
         return float(np.maximum(behind - low, 0).sum())
 
@@ -339,8 +338,8 @@ class WindowStore:
     def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
         cuts = self.extents.closed_by(bounds)
         if self.every:  # a group may put out too many windows without a tuple
-            of = np.arange(len(self.spans)) if slots is None else slots
-            low, high = self.spans[of].T
+            of = np.arange(len(self.opened.of)) if slots is None else slots
+            low, high = self.opened.of[of].T
             check_gap(self.extents, of, low, self._stop(cuts, high), self.state().partials)
         if self.by_spans:
             return self.reaching([(*self._between(cuts), self.alive)] if self.alive else [])
@@ -358,16 +357,16 @@ class WindowStore:
 
     def _between(self, cuts: Integers) -> tuple[int, int]:
         """Return the lowest open window, and the first one behind all that may leave.  O(groups)."""
-        return self.partials.lowest, int(self.spans[:, HIGH].max(initial=NEVER + 1)) + 1
+        return self.partials.lowest, int(self.opened.of[:, HIGH].max(initial=NEVER + 1)) + 1
 
     def living(self, groups: int) -> NDArray[np.bool_]:
-        return np.asarray(self.spans[:groups, LOW] != NO_WINDOW)
+        return np.asarray(self.opened.of[:groups, LOW] != NO_WINDOW)
 
     def rename(self, kept: Integers, slots: Integers) -> None:
         self.opened = self.opened.kept(kept)
         self.partials.rename(slots)
         if self.panes is not None:
-            self.panes.rename(slots, len(self.spans))
+            self.panes.rename(slots, len(self.opened.of))
 
     def successor(self) -> Store:
         of = self.panes
@@ -401,7 +400,7 @@ class WindowStore:
             self.panes.clear() if saved["panes"] is None else self.panes.load(saved.part("panes"))
         room = 0 if self.panes is None else self.panes.groups
         self.opened = OpenSpans.loaded(saved.part("spans"), groups, room)
-        low = self.spans[:, LOW]
+        low = self.opened.of[:, LOW]
         self._ahead = int(low[low != NO_WINDOW].max(initial=NEVER))
         return self
 

@@ -25,19 +25,17 @@ _IN_BLOCK = np.arange(1 << SHIFT)
 
 
 class OpenSpans:
-    """``of`` int64 (groups, 2), ``LOW`` and ``HIGH``, and ``least`` int64 (blocks,), as in ``kernels/partials.py``."""
+    """``of`` int64 (groups, 2), ``LOW`` and ``HIGH``, and ``least`` int64 (blocks,), as in ``kernels/partials.py``.
+
+    ``nbytes``: of both.
+    """
 
     def __init__(self, of: Integers | None = None) -> None:
         self.of = np.empty((0, 2), np.int64) if of is None else of
-        self.least = np.empty(0, np.int64)
         self._settle()
 
     def __len__(self) -> int:
         return len(self.of)
-
-    @property
-    def nbytes(self) -> int:
-        return self.of.nbytes + self.least.nbytes
 
     @property
     def lowest(self) -> int:
@@ -55,6 +53,7 @@ class OpenSpans:
         more[:, LOW], more[:, HIGH] = NO_WINDOW, NEVER
         self.of = np.concatenate([self.of, more])
         self.least = filled_up(self.least, _blocks(groups), NO_WINDOW)
+        self.nbytes = self.of.nbytes + self.least.nbytes
 
     def below(self, cut: int) -> Integers:
         """Return groups, ascending, among which are all with a window below a cut.  O(blocks + groups returned)."""
@@ -97,6 +96,7 @@ class OpenSpans:
 
     def _settle(self) -> None:
         self.least = np.full(_blocks(len(self.of)), NO_WINDOW)
+        self.nbytes = self.of.nbytes + self.least.nbytes
         if self.of.size:  # else no kernel is loaded
             settle(self.of, self.least, np.arange(0, len(self.of), 1 << SHIFT))
 
