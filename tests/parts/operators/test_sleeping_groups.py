@@ -37,7 +37,7 @@ DEFINITIONS: dict[str, dict[str, Any]] = {
     "gaps": {"short": Sliding(2, 9), "long": Sliding(40, 20), "third": Tumbling(6)},
 }
 
-RESTARTED = {"ten": Tumbling(10), "fifteen": Sliding(15, 10), "thirty": Sliding(30, 5, 3)}
+RESTARTED: dict[str, Any] = {"ten": Tumbling(10), "fifteen": Sliding(15, 10), "thirty": Sliding(30, 5, 3)}
 
 
 def script(draw: random.Random) -> list[Any]:

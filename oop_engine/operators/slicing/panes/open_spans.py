@@ -31,7 +31,8 @@ class OpenSpans:
     """
 
     def __init__(self, of: Integers | None = None) -> None:
-        self.of = np.empty((0, 2), np.int64) if of is None else of
+        self.of: Integers = np.empty((0, 2), np.int64) if of is None else of
+        self.least: Integers
         self._settle()
 
     def __len__(self) -> int:

@@ -57,7 +57,8 @@ class SessionCells:
     def __init__(self, gaps: Integers, parts: Sequence[Part]) -> None:
         self._gaps, self._gap, self.states = gaps, int(gaps[0]), States(parts)
         self._ring = self._groups = 0
-        self._cells = Cells(*np.empty((3, 0), np.int64), np.zeros(4, np.int64))
+        spans, until, least = np.empty((3, 0), np.int64)
+        self._cells = Cells(spans, until, least, np.zeros(4, np.int64))
 
     def __len__(self) -> int:
         return int(self._cells.counts[USED])

@@ -54,8 +54,9 @@ class SliceRing(WindowStore):
         self._windows = SliceWindows(slicing, self.ring, assembly, grouped=output.grouped)
 
     def state(self) -> State:
-        own = self._windows.nbytes + self._done.nbytes + self._sleeping.nbytes
-        return super().state() + State(nbytes=own)
+        return super().state() + State(
+            nbytes=self._windows.nbytes + self._done.nbytes + self._sleeping.nbytes
+        )
 
     def counts(self) -> dict[str, int]:
         return {} if self._windows.parts is None else {"parts": self._windows.parts}
@@ -98,7 +99,7 @@ class SliceRing(WindowStore):
         in_ring = max(cut, 0) * of.groups if of.used else 0
         most: float = (in_ring + len(self.partials) * longest) * self.slicing.rate
         if most > AT_ONCE and self._over > NEVER and bound < FOREVER:
-            at = self.slicing.cut(bound)  # of groups that are asleep no window leaves
+            at = self.slicing.cut(bound)
             groups = self._sleeping.closing(self.opened.of, self._groups_until(at), self._over, at)
             most = min(most, max(at - self._over, 0) * groups * self.slicing.rate)
         return most
@@ -146,8 +147,7 @@ class SliceRing(WindowStore):
         first, last = max(first, self.ring.low), min(last, self.ring.high, cut - 1)
         ends = min(cut, last + self.slicing.longest)
         apart = self._ahead or len(self.partials) or int(slots[-1]) >= self.ring.groups
-        cuts = np.empty(slots.size, np.int64)
-        cuts.fill(cut)
+        cuts = np.full(slots.size, cut)
         apart = apart or ends - max(first, self._over) > _SLICES
         if apart or (slots.size > 1 and not _full(*self.opened.of[slots].T)):
             return self._close_groups(slots, cuts, whole=not self._ahead)

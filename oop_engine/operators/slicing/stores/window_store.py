@@ -43,7 +43,7 @@ _FLOOR = knob(__name__, "_FLOOR", 1 << 23)  # bytes: a rectangle so small may be
 _SPARSE = knob(__name__, "_SPARSE", 16)  # cells of the rectangle for each one in use: then groups are sparse
 _FEW = knob(__name__, "_FEW", 500)
 """Cells; fewer are sooner looked for group by group, unless all is added up."""
-_ALL = knob(__name__, "_ALL", 64)  # groups that are sooner looked at than told apart
+_ALL = knob(__name__, "_ALL", 64)  # groups that are sooner looked at than searched
 _MANY = knob(__name__, "_MANY", 1000)  # tuples; fewer that do not fit tell nothing
 
 
