@@ -54,9 +54,8 @@ class SliceRing(WindowStore):
         self._windows = SliceWindows(slicing, self.ring, assembly, grouped=output.grouped)
 
     def state(self) -> State:
-        return super().state() + State(
-            nbytes=self._windows.nbytes + self._done.nbytes + self._sleeping.nbytes
-        )
+        own = self._windows.nbytes + self._done.nbytes + self._sleeping.nbytes
+        return super().state() + State(nbytes=own)
 
     def counts(self) -> dict[str, int]:
         return {} if self._windows.parts is None else {"parts": self._windows.parts}
@@ -250,19 +249,17 @@ class SliceRing(WindowStore):
 
     def _forget(self, slots: Integers, cuts: Integers) -> None:
         """Forget the slices that no window needs which ends behind the cut of its group."""
-        groups, needed = self.ring.groups, self.slicing.needed(cuts)
-        if groups == len(self.opened.of) == 1:
+        groups, needed, spans = self.ring.groups, self.slicing.needed(cuts), self.opened.of
+        if groups == len(spans) == 1:
             self.ring.forget(needed)
         elif self.few(slots):
-            self.ring.forget_some(slots, self.opened.of[slots, LOW], needed)
+            self.ring.forget_some(slots, spans[slots, LOW], needed)
         elif self.ring.used:
             inside = slots < groups
             self.ring.forget(by_slot(slots[inside], needed[inside], groups, NEVER))
         if len(self.partials):
-            self.partials.remove(
-                self.partials.find(slots, self.opened.of[slots, LOW], needed, len(self.opened.of))
-            )
-        over, lowest = reopen(self.opened.of, self.opened.least, self._done, slots, needed)
+            self.partials.remove(self.partials.find(slots, spans[slots, LOW], needed, len(spans)))
+        over, lowest = reopen(spans, self.opened.least, self._done, slots, needed)
         self.partials.note(self.alive - over, lowest)
 
     def rename(self, kept: Integers, slots: Integers) -> None:
