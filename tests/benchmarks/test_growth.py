@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from benchmarks import growth
-from benchmarks.growth import asked, exponent, work
+from benchmarks.growth import CLOSES, CLOSING, asked, exponent, work
+from oop_engine.operators.slicing import closing
+from oop_engine.operators.slicing.stores import slice_ring, window_store
 
 FEW, MANY = 1000, 16_000
 ROOM = (
@@ -24,6 +26,17 @@ def few_times(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("name", "message"), asked())
 def test_a_small_message_costs_the_same_at_any_number_of_keys(name: str, message: str) -> None:
     few, many = work(name, message, FEW), work(name, message, MANY)
+    assert many.calls <= 2 * few.calls, (few, many)
+    assert many.made <= 2 * few.made + ROOM, (few, many)
+
+
+@pytest.mark.parametrize("name", CLOSING)
+def test_a_bound_looks_at_few_groups_where_there_are_more_than_leave_at_once(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    for module in (closing, slice_ring, window_store):
+        monkeypatch.setattr(module, "AT_ONCE", 1 << 9)
+    few, many = work(name, CLOSES, FEW), work(name, CLOSES, MANY)
     assert many.calls <= 2 * few.calls, (few, many)
     assert many.made <= 2 * few.made + ROOM, (few, many)
 

@@ -150,7 +150,7 @@ class AdaptiveStore(WindowStore):
         tuples = len(self._tail) * float(self.extents.overlap)
         if self.block is not None:
             tuples += self.most_of(self.block.panes, bound)
-        return super().most_until(bound) + tuples
+        return self.open_until(super().most_until(bound) + tuples, bound)
 
     def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
         if self.every:

@@ -85,8 +85,9 @@ class PaneStore(WindowStore):
         self.close(slots, bounds[of])  # panes are of many windows: those that have left do so once more
 
     def most_until(self, bound: int, slots: Integers | None = None) -> float:
-        most = super().most_until(bound, slots)
-        return most if self.every else min(most, float(len(self._rows) * self.extents.overlap))
+        if self.every or (slots is not None and self.few(slots)):
+            return super().most_until(bound, slots)
+        return self.open_until(float(len(self._rows) * self.extents.overlap), bound)
 
     def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
         """Return between which times windows end that have panes: none lie in a stretch without tuples.  O(n log n)."""

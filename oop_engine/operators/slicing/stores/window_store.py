@@ -313,19 +313,27 @@ class WindowStore:
         if slots is not None and self.few(slots):
             return self._most_of(slots, bound)
         if self.by_spans:
-            cut = self.extents.closed_by(bound)
-            low, behind = self._between(cut)
-            return max(min(float(int(cut)), behind) - low, 0.0) * self.alive
+            cut = float(int(self.extents.closed_by(bound)))
+            return self.open_until(max(cut - self.partials.lowest, 0.0) * self.alive, bound)
         windows = int(self.partials.counts[USED])  # all of a table is in memory already
         if self.panes is not None and self.panes.used:
             windows += self.most_of(self.panes, bound)
         return float(windows)
 
+    def open_until(self, most: float, bound: int) -> float:
+        """Return how many windows end by ``bound``, where so many at most are too many for one step; else that number.
+
+        O(blocks + groups of which some window ends, and those beside them).
+        """
+        if most <= AT_ONCE:
+            return most
+        return min(most, self._most_of(self.opened.below(int(self.extents.closed_by(bound))), bound))
+
     def _most_of(self, slots: Integers, bound: int) -> float:
         """Return how many windows some groups have open that end by ``bound``."""
-        low, high = self.opened.of[slots].astype(float).T
-        behind = np.minimum(high + 1, float(self.extents.closed_by(bound)))
-        return float(np.maximum(behind - low, 0).sum())
+        low, high = self.opened.of[slots].T
+        behind = self._stop(np.full(slots.size, self.extents.closed_by(bound)), high)
+        return float(np.maximum(behind.astype(float) - low.astype(float), 0).sum())
 
     def most_of(self, ring: PaneRing, bound: int) -> int:
         """Return how many windows of a ring can leave at most by ``bound``."""
