@@ -42,6 +42,7 @@ __all__ = [
     "advance",
     "assign_cells",
     "emit_closed",
+    "first_time",
     "least_end",
     "list_runs",
     "open_bounds",
@@ -62,13 +63,14 @@ class Cells(NamedTuple):
     definitions have put out.  The row of a group in a place is ``place * groups + slot``.
     Runs in a cell may begin before it, where no tuple can come before the cell any more.
     ``until`` int64 (groups,): no open window of the group ends before; the largest integer: it has none.
-    ``least`` int64 (blocks,): the same of blocks of groups.
+    ``least`` int64 (blocks,): the same of blocks of groups; ``begins`` likewise: none of their runs begins before.
     ``counts`` int64 (4,): rows in use; groups that have some; the lowest cell and the highest one there may be.
     """
 
     spans: Integers
     until: Integers
     least: Integers
+    begins: Integers
     counts: Integers
 
 
@@ -78,7 +80,7 @@ def assign_cells(cells, slots, times, gap, ring, of):
 
     The first and last time are written without a branch; only the first tuple of a cell reads its group.
     """
-    spans, until, least, counts = cells
+    spans, until, least, starts, counts = cells
     groups, used, opened, fresh = len(until), counts[USED], counts[OPEN], np.empty(_BLOCK, np.int64)
     begin, shift, part = counts[LOW] * gap, counts[LOW] % ring, 1 / gap
     for block in range(0, len(slots), _BLOCK):
@@ -105,6 +107,8 @@ def assign_cells(cells, slots, times, gap, ring, of):
             opened += until[slot] == _FOREVER
             until[slot] = min(until[slot], some[i] + gap)
             least[slot >> SHIFT] = min(least[slot >> SHIFT], some[i] + gap)
+            # A later tuple of the cell may be earlier, but not before the cell.
+            starts[slot >> SHIFT] = min(starts[slot >> SHIFT], some[i] - (some[i] - begin) % gap)
         used += found
     counts[USED], counts[OPEN] = used, opened
 
@@ -115,7 +119,7 @@ def emit_closed(cells, slots, bounds, gaps, begin, out):
 
     A block has as many groups as ``out`` has room for, whatever they emit.
     """
-    spans, until, _, counts = cells
+    spans, until, _, _, counts = cells
     wide, low, top, gap = len(gaps), counts[LOW], counts[TOP], gaps[0]
     done, i, lists = np.zeros(3, np.int64), begin, np.empty((wide + 1, _BLOCK + 1), np.int64)
     most = wide * len(spans) // max(len(until), 1) + 2 * wide  # steps of a group
@@ -142,7 +146,7 @@ def _base(cells, place):
 @njit(cache=True, nogil=True)
 def _close_cell(cells, its, by, cell, gaps, lists, out, done):
     """Merge runs that go on from a cell which gets no more tuples into the next one; emit complete ones."""
-    spans, until, _, counts = cells
+    spans, until, _, _, counts = cells
     wide, gap, goes, ends, is_last = len(gaps), gaps[0], 0, 0, cell == counts[TOP]
     ring = len(spans) // (2 * len(until)) + 1 - wide
     here, there, on, end = _base(cells, cell % ring), _base(cells, (cell + 1) % ring), lists[wide], lists[0]
@@ -173,7 +177,7 @@ def _emit_level(cells, its, place, level, gaps, lists, out, done):
 
     A run that is there and that they do not cover is emitted first.
     """
-    spans, until, _, _ = cells
+    spans, until, _, _, _ = cells
     wide = len(gaps)
     ring = len(spans) // (2 * len(until)) + 1 - wide
     for up in range(level + 1, wide):
@@ -198,7 +202,7 @@ def _emit_level(cells, its, place, level, gaps, lists, out, done):
 @njit(cache=True, nogil=True)
 def _emit_into(cells, its, places, gaps, listed, out, done):
     """Emit the windows of the listed runs, which move to another place; to the same one: they are dropped."""
-    spans, _, _, counts = cells
+    spans, _, _, _, counts = cells
     (here, there, level), (steps, freed, windows) = places, done
     to, a, b, free, of, ends, starts, levels = out
     for i in listed[: listed[-1]]:
@@ -230,7 +234,7 @@ def _emit_into(cells, its, places, gaps, listed, out, done):
 @njit(cache=True, nogil=True)
 def _close_emitted(cells, its, by, gaps, lists, out, done):
     """Emit complete windows of the runs that definitions have emitted; write the next end of each group."""
-    spans, until, _, counts = cells
+    spans, until, _, _, counts = cells
     wide, gap = len(gaps), gaps[0]
     ring = len(spans) // (2 * len(until)) + 1 - wide
     end, behind, bound = np.full(len(its), _FOREVER), np.full(len(its), _FOREVER), by[0]
@@ -271,7 +275,7 @@ def advance(cells, gap, ring, groups, stop, steps):
     Writes a step for each merge, in the order of cells, into ``steps`` int64 (3, rows in use); returns how many.
     O(cells x groups).
     """
-    spans, _, _, counts = cells
+    spans, _, _, _, counts = cells
     found, ends, (to, a, b) = 0, False, steps
     while counts[LOW] < stop and not ends:
         here, there = _base(cells, counts[LOW] % ring), _base(cells, (counts[LOW] + 1) % ring)
@@ -292,7 +296,7 @@ def advance(cells, gap, ring, groups, stop, steps):
 @njit(cache=True, nogil=True)
 def _open_bounds(cells, slot, gaps):
     """Return the end of the earliest open window of a group, and its first time; the largest integer: none."""
-    spans, until, _, counts = cells
+    spans, until, _, _, counts = cells
     groups, wide, low = len(until), len(gaps), counts[LOW]
     ring, end, begin, stop, level = len(spans) // (2 * groups) + 1 - wide, _FOREVER, _FOREVER, _FOREVER, -1
     for place in range(1 - wide, counts[TOP] - low + 1):
@@ -348,12 +352,37 @@ def _least_in(cells, gaps, block, end):
 
 
 @njit(cache=True, nogil=True)
+def first_time(cells, gaps):
+    """Return the least first time of a run, or the largest integer.  O(blocks), and few groups are looked at."""
+    begins, first, some = cells.begins, _FOREVER, 0
+    for block in range(len(begins)):
+        some = block if begins[block] < begins[some] else some
+    if len(begins):
+        first = _first_in(cells, gaps, some)
+    for block in range(len(begins)):
+        if begins[block] < first:
+            first = min(first, _first_in(cells, gaps, block))
+    return first
+
+
+@njit(cache=True, nogil=True)
+def _first_in(cells, gaps, block):
+    """Return the least first time of a run of a block's groups."""
+    until, first = cells.until, _FOREVER
+    for slot in range(block << SHIFT, min((block + 1) << SHIFT, len(until))):
+        if until[slot] < _FOREVER:
+            first = min(first, _open_bounds(cells, slot, gaps)[1])
+    cells.begins[block] = first
+    return first
+
+
+@njit(cache=True, nogil=True)
 def list_runs(cells, gaps, rows, begins, left):
     """Write all rows in use into ``rows``, by group, the newest first; return how many runs they are.
 
     begins, left int64: where each run begins, and how many definitions have put it out.
     """
-    spans, until, _, counts = cells
+    spans, until, _, _, counts = cells
     groups, wide, low, found, runs = len(until), len(gaps), counts[LOW], 0, 0
     ring = len(spans) // (2 * max(groups, 1)) + 1 - wide
     for slot in range(groups):

@@ -57,7 +57,8 @@ _FOREVER = np.iinfo(np.int64).max
 class RunLists(NamedTuple):
     """The newest run of each group is ``heads[slot]``, int32, the next older one ``older[run]``, int32; -1: none.
 
-    ``until`` int64: no open window of the group ends before; ``least`` int64 (blocks,): nor one of those of a block.
+    ``until`` int64: no open window of the group ends before; ``least`` int64 (blocks,): nor one of those of a block;
+    ``begins`` int64 (blocks,): no run of these begins before.
     ``times`` int64 (runs, 2): the first and the last of a run; ``of`` int32: its group; ``left`` int16: how many
     definitions have put it out, the narrowest first, -1 where it is free.  ``counts`` int64 (6,): runs in use; groups
     with runs; pairs that ``assign_runs`` has found; whether it stopped for want of free runs; the first free run, whose
@@ -67,6 +68,7 @@ class RunLists(NamedTuple):
     heads: NDArray[np.int32]
     until: Integers
     least: Integers
+    begins: Integers
     older: NDArray[np.int32]
     times: Integers
     of: NDArray[np.int32]
@@ -136,7 +138,7 @@ def assign_runs(table, slots, times, gap, begin, most, of, pairs, fingers):
     n.  A tuple of the same group as the one before it that is not later goes on from there; others begin at the newest
     run, and after ``_NEAR`` steps at the nearest finger.  O(log fingers) a tuple, and O(runs behind its finger).
     """
-    heads, until, least, older, spans, owner, left, counts = table
+    heads, until, least, begins, older, spans, owner, left, counts = table
     used, opened, found, free, steps = counts[USED], counts[OPEN], counts[FOUND], counts[FREE], -1024
     newer, run, slot, time, rest = -1, -1, -1, 0, np.empty(_BLOCK, np.int64)
     counts[FULL] = False
@@ -165,6 +167,7 @@ def assign_runs(table, slots, times, gap, begin, most, of, pairs, fingers):
                 owner[new], left[new], older[new] = slot, 0, run
                 until[slot] = min(until[slot], time + gap)
                 least[slot >> SHIFT] = min(least[slot >> SHIFT], time + gap)
+                begins[slot >> SHIFT] = min(begins[slot >> SHIFT], time)
                 if newer >= 0:
                     older[newer] = new
                 else:
@@ -176,6 +179,7 @@ def assign_runs(table, slots, times, gap, begin, most, of, pairs, fingers):
                 spans[run, LAST] = max(spans[run, LAST], time)
                 if time < spans[run, FIRST]:
                     spans[run, FIRST], other = time, older[run]
+                    begins[slot >> SHIFT] = min(begins[slot >> SHIFT], time)
                     if other >= 0 and time <= spans[other, LAST] + gap:
                         spans[run, FIRST], older[run] = spans[other, FIRST], older[other]
                         # No finger leads there.
@@ -218,7 +222,7 @@ def emit_closed(table, slots, bounds, gaps, begin, out):
     slot of each window, its end, its first time, and the number of its definition.  Returns the place at which there
     was no more room, and how many steps, free runs and windows there are.  O(runs of the groups).
     """
-    heads, until, _, older, times, _, left, counts = table
+    heads, until, _, _, older, times, _, left, counts = table
     steps, free, windows = 0, 0, 0
     stack, wide = np.empty(_BLOCK + 1, np.int32), len(gaps)
     for i in range(begin, len(slots)):
@@ -342,11 +346,27 @@ def _least_in(table, gaps, block, end):
 
 
 @njit(cache=True, nogil=True)
-def first_time(table):
-    """Return the least first time, or the largest integer.  O(runs)."""
-    times, left, first = table.times, table.left, _FOREVER
-    for run in range(len(left)):
-        first = min(first, times[run, FIRST] if left[run] != _NONE else _FOREVER)
+def first_time(table, gaps):
+    """Return the least first time of a run, or the largest integer.  O(blocks), and few groups are looked at."""
+    begins, first, some = table.begins, _FOREVER, 0
+    for block in range(len(begins)):
+        some = block if begins[block] < begins[some] else some
+    if len(begins):
+        first = _first_in(table, gaps, some)
+    for block in range(len(begins)):
+        if begins[block] < first:
+            first = min(first, _first_in(table, gaps, block))
+    return first
+
+
+@njit(cache=True, nogil=True)
+def _first_in(table, gaps, block):
+    """Return the least first time of a run of a block's groups."""
+    until, first = table.until, _FOREVER
+    for slot in range(block << SHIFT, min((block + 1) << SHIFT, len(until))):
+        if until[slot] < _FOREVER:
+            first = min(first, _open_bounds(table, slot, gaps)[1])
+    table.begins[block] = first
     return first
 
 

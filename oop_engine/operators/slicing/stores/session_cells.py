@@ -28,6 +28,7 @@ from oop_engine.operators.kernels.sessions.cells import (
     advance,
     assign_cells,
     emit_closed,
+    first_time,
     least_end,
     list_runs,
     open_bounds,
@@ -57,8 +58,8 @@ class SessionCells:
     def __init__(self, gaps: Integers, parts: Sequence[Part]) -> None:
         self._gaps, self._gap, self.states = gaps, int(gaps[0]), States(parts)
         self._ring = self._groups = 0
-        spans, until, least = np.empty((3, 0), np.int64)
-        self._cells = Cells(spans, until, least, np.zeros(4, np.int64))
+        spans, until, least, begins = np.empty((4, 0), np.int64)
+        self._cells = Cells(spans, until, least, begins, np.zeros(4, np.int64))
 
     def __len__(self) -> int:
         return int(self._cells.counts[USED])
@@ -125,7 +126,7 @@ class SessionCells:
 
     def _lay(self, ring: int, kept: Integers | slice, groups: int) -> None:
         """Let there be so many cells side by side, and so many groups, the first of them ``kept``."""
-        spans, until, _, counts = self._cells
+        spans, until, _, _, counts = self._cells
         cells, other = counts[LOW] + np.arange(self._ring), np.arange(self._gaps.size - 1)
         rows = (ring + other.size) * groups
         new = [(np.tile(_NOTHING, rows),), *self.states.empty(rows)]
@@ -137,7 +138,8 @@ class SessionCells:
                 column = column.reshape(of.size, until.size, -1)[:, kept]
                 into.reshape(rows // groups, groups, -1)[to, : column.shape[1]] = column[of]
         self.states.columns, until = new[1:], filled_up(until[kept], groups, FOREVER)
-        self._cells = Cells(new[0][0], until, least_of_blocks(until), counts)
+        least = least_of_blocks(until)
+        self._cells = Cells(new[0][0], until, least, np.full_like(least, NEVER), counts)
         self._ring = ring
 
     def room(self, groups: int) -> None:
@@ -229,7 +231,7 @@ class SessionCells:
 
     def earliest(self) -> int:
         """Return the least first time, or the largest integer."""
-        return int(self._cells.spans[::2].min(initial=FOREVER))
+        return int(first_time(self._cells, self._gaps))
 
     def look(self, slots: Integers, out: Integers) -> None:
         """Write the least end and the least first time of each group into ``out`` int64 (2, n)."""

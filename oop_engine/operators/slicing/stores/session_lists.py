@@ -97,13 +97,13 @@ class SessionLists:
         older[begins - 1] = -1  # the oldest of the group before, and of the last one
         counts = np.array([slots.size, begins.size, 0, 0, -1, 0])
         columns = slots.astype(np.int32), left.astype(np.int16)
-        self._table = RunLists(heads, until, least, older, times, *columns, counts)
+        self._table = RunLists(heads, until, least, least.copy(), older, times, *columns, counts)
         self.states.columns, self._fingers = states, _NO_FINGERS
         self._grow()
 
     def _grow(self) -> None:
         """Make room for more runs, when none is free; those that are there keep their numbers."""
-        heads, until, least, older, times, of, left, counts = self._table
+        heads, until, least, begins, older, times, of, left, counts = self._table
         size = left.size
         more = max(size // 2, _LEAST)
         free = np.arange(size + 1, size + more + 1, dtype=np.int32)
@@ -111,7 +111,7 @@ class SessionLists:
         times, of = filled_up(times, size + more, 0), filled_up(of, size + more, 0)
         left = filled_up(left, size + more, -1)
         older = np.concatenate([older, free])
-        self._table = RunLists(heads, until, least, older, times, of, left, counts)
+        self._table = RunLists(heads, until, least, begins, older, times, of, left, counts)
         self.states.columns = self.states.resized(np.arange(size), size + more)
 
     def room(self, groups: int) -> None:
@@ -120,7 +120,13 @@ class SessionLists:
         if groups > heads.size:
             room = max(groups, 3 * heads.size // 2)
             heads, until = filled_up(heads, room, -1), filled_up(until, room, FOREVER)
-            self._table = self._table._replace(heads=heads, until=until, least=least_of_blocks(until))
+            self._lay(heads, until)
+
+    def _lay(self, heads: NDArray[np.int32], until: Integers) -> None:
+        """Let groups be others, or more; blocks are looked into when they are asked next."""
+        least = least_of_blocks(until)
+        begins = np.full_like(least, NEVER)
+        self._table = self._table._replace(heads=heads, until=until, least=least, begins=begins)
 
     def __len__(self) -> int:
         return int(self._table.counts[USED])
@@ -237,7 +243,7 @@ class SessionLists:
 
     def earliest(self) -> int:
         """Return the least first time, or the largest integer."""
-        return int(first_time(self._table))
+        return int(first_time(self._table, self._gaps))
 
     def look(self, slots: Integers, out: Integers) -> None:
         """Write the least end and the least first time of each group into ``out`` int64 (2, n)."""
@@ -252,7 +258,7 @@ class SessionLists:
         of[rows] = slots[of[rows]]
         self.room(slots.size)
         heads, until = self._table.heads[kept], self._table.until[kept]
-        self._table = self._table._replace(heads=heads, until=until, least=least_of_blocks(until))
+        self._lay(heads, until)
         self._fingers = _NO_FINGERS
 
     def save(self) -> dict[str, Any]:
