@@ -245,7 +245,9 @@ class Closing:
                 closed = store.close(slots, bounds)
                 if len(self.stores) == 1 and isinstance(closed, Iterator):
                     return self._in_parts(closed)
-                found += closed
+                for some in closed:
+                    if some.slots.size:
+                        found.append(some)
         except WindowOverflowError as error:
             raise self._overflow(error) from None
         if not found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -29,7 +30,7 @@ def open_sessions(rows: list[tuple[int, int]], gap: int, bound: int) -> list[tup
 
 @pytest.mark.parametrize("spread", [5, 60, 400])
 @pytest.mark.parametrize("stamp", ["start", "end"])
-def test_the_bound_behind_results_is_the_earliest_that_may_come(stamp: str, spread: int) -> None:
+def test_the_bound_behind_results_is_the_earliest_that_may_come(stamp: Any, spread: int) -> None:
     for seed in range(12):
         draw = random.Random(f"{stamp} {spread} {seed}")
         gap, bound, rows = draw.choice([2, 5, 20]), 0, list[tuple[int, int]]()

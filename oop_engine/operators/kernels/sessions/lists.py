@@ -9,6 +9,8 @@ lists.
 # Invariant    Runs of a group are further apart than the least gap, the newest first.
 #              Runs that definitions have emitted are older than all others of their group, and of those that as many
 #              have emitted a group has one.
+#              until[slot] is not above the end of any open window of the group, least[block] not above any of these, nor
+#              begins[block] above a first time.  All may be too low: they are corrected when they are asked.
 # Not obvious  A run is covered where a newer one is so near that the next window of both is the same: that one ends it.
 #              Most tuples fit the newest run of their group, but which cannot be foreseen: a block is tried without a
 #              branch, and those that do not fit are looked at again.
@@ -349,6 +351,7 @@ def _least_in(table, gaps, block, end):
 def first_time(table, gaps):
     """Return the least first time of a run, or the largest integer.  O(blocks), and few groups are looked at."""
     begins, first, some = table.begins, _FOREVER, 0
+    # As for ends: the block that may have it is asked first.
     for block in range(len(begins)):
         some = block if begins[block] < begins[some] else some
     if len(begins):
