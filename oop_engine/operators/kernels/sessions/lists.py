@@ -9,8 +9,8 @@ lists.
 # Invariant    Runs of a group are further apart than the least gap, the newest first.
 #              Runs that definitions have emitted are older than all others of their group, and of those that as many
 #              have emitted a group has one.
-#              until[slot] is not above the end of any open window of the group, least[block] not above any of these, nor
-#              begins[block] above a first time.  All may be too low: they are corrected when they are asked.
+#              until[slot] is not above the end of any open window of the group, nor least[block] above any of these,
+#              nor begins[block] above a first time.  All may be too low: they are corrected when asked.
 # Not obvious  A run is covered where a newer one is so near that the next window of both is the same: that one ends it.
 #              Most tuples fit the newest run of their group, but which cannot be foreseen: a block is tried without a
 #              branch, and those that do not fit are looked at again.
