@@ -173,8 +173,9 @@ def test_a_tuple_is_in_the_pane_that_its_time_divided_by_the_slide_is(
     counts, rows = np.array([0, 0, NO_WINDOW]), np.empty(times.size, np.int64)
     spans[:, 1], turns = -1 - NO_WINDOW, np.zeros((4, groups), np.int64)
     slots.flags.writeable = times.flags.writeable = False
-    grid, known = (low * slide, slide), (spans, counts, turns)
-    new, out, *_ = place(geometry, grid, tuples, *known, slots, times, rows, (0, FAR))
+    least = np.full(1, NO_WINDOW)
+    grid, known = (low * slide, slide), (spans, least, counts, turns)
+    new, out, *_ = place(geometry, grid, tuples, known, slots, times, rows, (0, FAR))
     pairs = zip(times.tolist(), slots.tolist(), strict=True)
     expected = [
         (time // slide & 7) * groups + slot if low <= time // slide <= low + 5 and slot < groups else -1
@@ -185,3 +186,4 @@ def test_a_tuple_is_in_the_pane_that_its_time_divided_by_the_slide_is(
     assert tuples[cells].tolist() == numbers.tolist()
     assert (new, out) == (cells.size, expected.count(-1))
     assert counts.tolist() == [0, groups, low]
+    assert least.tolist() == [low]

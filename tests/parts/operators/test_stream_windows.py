@@ -115,8 +115,9 @@ def test_a_page_is_counted_and_added_up_at_once(slide: int, kind: Any) -> None:
         away[: rows // 2] = away[: rows // 2] // slide * slide  # many at the edges of panes
         given = draw.integers(-(2**31), 2**31, rows).astype(kind or np.int64)[: rows if kind else 0]
         tuples, sums = np.zeros(PAGE_PANES, np.int32), np.zeros(PAGE_PANES if kind else 0, np.int64)
-        spans, counts, turns = (
+        spans, least, counts, turns = (
             np.array([[FOREVER, -FOREVER]]),
+            np.array([FOREVER]),
             np.array([0, 0, FOREVER]),
             np.empty((4, 0), np.int64),
         )
@@ -128,13 +129,15 @@ def test_a_page_is_counted_and_added_up_at_once(slide: int, kind: Any) -> None:
         )
         page = np.zeros(rows, np.int64), 900 + away, given
         carries = np.zeros(sums.size, np.int32)
-        new, done = place_sums(ring, first, tuples, (spans, counts, turns), *page, sums, carries, 2**40)
+        new, done = place_sums(
+            ring, first, tuples, (spans, least, counts, turns), *page, sums, carries, 2**40
+        )
         assert (new, done) == (np.unique(panes).size, rows)
         assert not carries.any()
         assert tuples.tolist() == np.bincount(panes, minlength=PAGE_PANES).tolist()
         for pane in np.unique(panes) if kind else ():
             assert sums[pane] == given[panes == pane].sum(dtype=np.int64)
-        assert (*spans[0], *counts) == (low, panes.max(), 0, 1, low)
+        assert (*spans[0], *least, *counts) == (low, panes.max(), low, 0, 1, low)
 
 
 @pytest.mark.parametrize("few", [1, 30])
