@@ -21,7 +21,7 @@ from oop_engine.system.knobs import knob
 __all__ = ["KeyRows"]
 
 _DEAD = knob(__name__, "_DEAD", 4096)  # keys without a row that may stay known
-_BEGIN, _MANY, _LEVEL = range(3)
+_MANY, _LEVEL = range(1, 3)  # columns of the places, behind where rows begin
 
 
 class _Level(NamedTuple):
@@ -42,9 +42,7 @@ class KeyRows:
     def clear(self) -> None:
         """Forget all rows."""
         self._index = GroupIndex([self._schema.type_of(name) for name in self._by], IN_KERNELS)
-        self._places = np.empty(
-            (0, 3), np.int64
-        )  # of each key: where its rows begin, how many, in which level
+        self._places = np.empty((0, 3), np.int64)  # (keys or more,)  begin, number and level of its rows
         self._levels: list[_Level] = []
         self._rows = 0
 
@@ -108,7 +106,7 @@ class KeyRows:
         return _Level(page, slots) if stay.all() else _Level(page.filter(stay), slots[stay])
 
     def _all(self) -> _Level:
-        """Return all rows as one level, and have none."""
+        """Return all rows as one level."""
         together = _Level(Page.empty(self._schema), np.empty(0, np.int64))
         for number in range(len(self._levels)):
             together = self._joined(together, self._alive(number))
@@ -124,22 +122,22 @@ class KeyRows:
         slots = level.slots[order]
         if slots.size == self._rows:
             self._levels = []  # nothing of them is alive
-        begins = begins_of(slots)
-        many = np.diff(begins, append=slots.size)
-        self._places[slots[begins]] = np.stack([begins, many, np.full(begins.size, len(self._levels))], 1)
-        self._levels.append(_Level(level.page.take(order).owned(), slots))
+        self._append(_Level(level.page.take(order).owned(), slots))
+
+    def _append(self, level: _Level) -> None:
+        """Note where the rows of a level are, which lie by key."""
+        begins = begins_of(level.slots)
+        many, number = np.diff(begins, append=level.slots.size), len(self._levels)
+        self._places[level.slots[begins]] = np.stack([begins, many, np.full(begins.size, number)], axis=1)
+        self._levels.append(level)
 
     def _forget_keys(self) -> None:
         """Forget the keys without a row."""
         known = len(self._index)
         kept = np.flatnonzero(self._places[:known, _MANY])
-        slots, self._levels = by_slot(kept, np.arange(kept.size), known, -1), self._levels
+        slots = by_slot(kept, np.arange(kept.size), known, -1)
         alive = [self._alive(number) for number in range(len(self._levels))]
         self._index.keep(kept)
         self._places, self._levels = np.zeros((kept.size, 3), np.int64), []
-        for level in alive:
-            begins = np.flatnonzero(np.diff(level.slots, prepend=-1))
-            mine = slots[level.slots]
-            many = np.diff(begins, append=mine.size)
-            self._places[mine[begins]] = np.stack([begins, many, np.full(begins.size, len(self._levels))], 1)
-            self._levels.append(_Level(level.page, mine))
+        for page, of in alive:
+            self._append(_Level(page, slots[of]))

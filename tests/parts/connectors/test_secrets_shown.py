@@ -21,6 +21,8 @@ from tests.parts.connectors.servers import IN_A_ROW, free_port, program, served
 
 pytestmark = IN_A_ROW
 WHO, WORD, MORE = PLANTED = ("planted-user", "planted-word", "planted-more")
+PROGRAM = [sys.executable, "-m", "oop_engine.cli"]
+ENVIRONMENT = {**os.environ, "REDIS_PASSWORD": WORD, "NATS_PASSWORD": WORD}
 GRAPH = """
 import pyarrow as pa
 from oop_engine import Graph, Schema
@@ -79,63 +81,12 @@ def test_a_service_from_the_shell_shows_no_secret(tmp_path: Path) -> None:
         pytest.importorskip(package, reason="the packages of all connectors are needed")
     (tmp_path / "graph.py").write_text(GRAPH)
     (tmp_path / "log.jsonl").write_text('{"ts": 1}\n{"ts": "x"}\n')
-    redis_at, nats_at = free_port(), free_port()
-    redis = [
-        program("redis-server", "redis-server"),
-        "--port",
-        str(redis_at),
-        "--bind",
-        "127.0.0.1",
-        "--save",
-        "",
-    ]
-    redis += ["--user", WHO, "on", f">{WORD}", "~*", "&*", "+@all"]
-    nats = [program("nats-server", "nats-server"), "-js", "-sd", str(tmp_path / "nats"), "-a", "127.0.0.1"]
-    nats += ["-p", str(nats_at), "--user", WHO, "--pass", WORD]
-    program_of = [sys.executable, "-m", "oop_engine.cli"]
-    environment = {**os.environ, "REDIS_PASSWORD": WORD, "NATS_PASSWORD": WORD, "MQTT_PASSWORD": MORE}
     with ExitStack() as stack:
-        servers = ExitStack()
-        stack.enter_context(servers)
-        servers.enter_context(served(redis, "eady to accept connections", tmp_path))
-        servers.enter_context(served(nats, "Server is ready", tmp_path))
-        sockets, events = free_port(), free_port()
-        web = [sys.executable, "-c", WEB, str(sockets), str(events)]
-        servers.enter_context(served(web, "ready", tmp_path))
-        asyncio.run(streams(redis_at, nats_at))
-        sources = {
-            "redis": f"redis:127.0.0.1:{redis_at}/s?user={WHO}",
-            "nats": f"nats:127.0.0.1:{nats_at}/s?user={WHO}",
-            "ws": f"ws://{WHO}:{WORD}@127.0.0.1:{sockets}/x?token={MORE}",
-            "sse": f"sse:http://{WHO}:{WORD}@127.0.0.1:{events}/x?token={MORE}",
-            "tail": "tail:log.jsonl",
-        }
-        sinks = {
-            "into-redis": f"redis:127.0.0.1:{redis_at}/out?user={WHO}",
-            "into-nats": f"nats:127.0.0.1:{nats_at}/out?user={WHO}",
-            "files": "jsonl:out",
-        }
-        command = [
-            *program_of,
-            "run",
-            "graph.py",
-            "--checkpoint",
-            "state",
-            f"--page={free_port()}",
-            "--every",
-            "1",
-        ]
-        command += [word for name, at in sources.items() for word in ("--source", f"{name}={at}")]
-        command += [word for name, at in sinks.items() for word in ("--sink", f"{name}={at}")]
-        command += ["--dead-letters", "jsonl:dead"]
-        both: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        service = stack.enter_context(subprocess.Popen(command, cwd=tmp_path, env=environment, **both))
-        stack.callback(service.kill)
-        (late := Timer(MOST_S, service.kill)).start()  # no line is waited for any longer
-        stack.callback(late.cancel)
-        assert service.stdout is not None
+        servers = stack.enter_context(ExitStack())
+        sources, sinks = begun(servers, tmp_path)
+        service = started(stack, tmp_path, sources, sinks)
         lines, port = list[str](), 0
-        for line in service.stdout:
+        for line in service.stdout or ():
             lines.append(line)
             if found := re.search(r"page: http://127\.0\.0\.1:(\d+)/", line):
                 port = int(found[1])
@@ -146,7 +97,7 @@ def test_a_service_from_the_shell_shows_no_secret(tmp_path: Path) -> None:
         texts = [shown(port, path) for path in PATHS]
         servers.close()  # all are gone: lines of the log and the page show why it waits
         away = {f"source {name!r}" for name in ("redis", "nats", "ws", "sse")}
-        for line in service.stdout:
+        for line in service.stdout or ():
             lines.append(line)
             away -= {name for name in away if name in line}
             if not away:
@@ -154,16 +105,61 @@ def test_a_service_from_the_shell_shows_no_secret(tmp_path: Path) -> None:
         texts += [shown(port, path) for path in PATHS]
         service.send_signal(signal.SIGINT)
         service.send_signal(signal.SIGINT)
-        lines += service.stdout
+        lines += service.stdout or ()
+    texts += ["".join(lines), *listed(tmp_path)]
+    assert any("127.0.0.1" in text for text in texts)  # addresses are shown, without what is secret of them
+    assert not [text for text in texts if any(secret in text for secret in PLANTED)]
+
+
+def begun(servers: ExitStack, folder: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Begin servers with the planted user and passwords; return the addresses of sources and sinks."""
+    redis_at, nats_at, sockets, events = (free_port() for _ in range(4))
+    redis = [program("redis-server", "redis-server"), "--port", str(redis_at), "--bind", "127.0.0.1"]
+    redis += ["--save", "", "--user", WHO, "on", f">{WORD}", "~*", "&*", "+@all"]
+    nats = [program("nats-server", "nats-server"), "-js", "-sd", str(folder / "nats"), "-a", "127.0.0.1"]
+    nats += ["-p", str(nats_at), "--user", WHO, "--pass", WORD]
+    servers.enter_context(served(redis, "eady to accept connections", folder))
+    servers.enter_context(served(nats, "Server is ready", folder))
+    servers.enter_context(served([sys.executable, "-c", WEB, str(sockets), str(events)], "ready", folder))
+    asyncio.run(streams(redis_at, nats_at))
+    of_redis, of_nats = f"redis:127.0.0.1:{redis_at}", f"nats:127.0.0.1:{nats_at}"
+    web = {
+        "ws": f"ws://{WHO}:{WORD}@127.0.0.1:{sockets}/x?token={MORE}",
+        "sse": f"sse:http://{WHO}:{WORD}@127.0.0.1:{events}/x?token={MORE}",
+    }
+    sources = {"redis": f"{of_redis}/s?user={WHO}", "nats": f"{of_nats}/s?user={WHO}"}
+    sinks = {"into-redis": f"{of_redis}/out?user={WHO}", "into-nats": f"{of_nats}/out?user={WHO}"}
+    return sources | web | {"tail": "tail:log.jsonl"}, sinks | {"files": "jsonl:out"}
+
+
+def started(
+    stack: ExitStack, folder: Path, sources: dict[str, str], sinks: dict[str, str]
+) -> subprocess.Popen[str]:
+    """Start the service; it is killed at the end, and where it takes too long."""
+    command = [*PROGRAM, "run", "graph.py", "--checkpoint", "state", f"--page={free_port()}", "--every", "1"]
+    command += [word for name, at in sources.items() for word in ("--source", f"{name}={at}")]
+    command += [word for name, at in sinks.items() for word in ("--sink", f"{name}={at}")]
+    both: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    service = stack.enter_context(
+        subprocess.Popen([*command, "--dead-letters", "jsonl:dead"], cwd=folder, env=ENVIRONMENT, **both)
+    )
+    stack.callback(service.kill)
+    (late := Timer(MOST_S, service.kill)).start()  # no line is waited for any longer
+    stack.callback(late.cancel)
+    return service
+
+
+def listed(folder: Path) -> list[str]:
+    """Return all that commands show of what the service has left, and all of its files."""
+    found = list[str]()
     for more in (("checkpoints", "state"), ("dead-letters", "dead"), ("why", "state", "--json")):
         done = subprocess.run(
-            [*program_of, *more], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+            [*PROGRAM, *more], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False
         )
         assert not done.returncode, done.stderr
-        texts.append(done.stdout + done.stderr)
-    files = [path for path in tmp_path.rglob("*") if path.is_file() and "nats" not in path.parts]
-    texts += ["".join(lines), *(path.read_bytes().decode(errors="replace") for path in files)]
-    assert not [text for text in texts if any(secret in text for secret in PLANTED)]
+        found.append(done.stdout + done.stderr)
+    files = [path for path in folder.rglob("*") if path.is_file() and "nats" not in path.parts]
+    return found + [path.read_bytes().decode(errors="replace") for path in files]
 
 
 async def streams(redis_at: int, nats_at: int) -> None:

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.operators.kernels.partials import SHIFT
+from oop_engine.operators.kernels.sessions.leaving import first_block
 from oop_engine.system.kernel import njit
 from oop_engine.system.knobs import kernel_knob
 
@@ -327,12 +328,9 @@ def open_bounds(cells, slots, gaps, out):
 @njit(cache=True, nogil=True)
 def least_end(cells, gaps):
     """Return the least end of an open window, or the largest integer.  O(blocks), and few groups are looked at."""
-    least, end, first = cells.least, _FOREVER, 0
-    # The block that may have it is asked first, so that most others need not be.
-    for block in range(len(least)):
-        first = block if least[block] < least[first] else first
+    least, end = cells.least, _FOREVER
     if len(least):
-        end = _least_in(cells, gaps, first, end)
+        end = _least_in(cells, gaps, first_block(least), end)
     for block in range(len(least)):
         if least[block] < end:
             end = _least_in(cells, gaps, block, end)
@@ -354,11 +352,9 @@ def _least_in(cells, gaps, block, end):
 @njit(cache=True, nogil=True)
 def first_time(cells, gaps):
     """Return the least first time of a run, or the largest integer.  O(blocks), and few groups are looked at."""
-    begins, first, some = cells.begins, _FOREVER, 0
-    for block in range(len(begins)):
-        some = block if begins[block] < begins[some] else some
+    begins, first = cells.begins, _FOREVER
     if len(begins):
-        first = _first_in(cells, gaps, some)
+        first = _first_in(cells, gaps, first_block(begins))
     for block in range(len(begins)):
         if begins[block] < first:
             first = min(first, _first_in(cells, gaps, block))

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.operators.kernels.partials import SHIFT
+from oop_engine.operators.kernels.sessions.leaving import first_block
 from oop_engine.system.kernel import njit
 from oop_engine.system.knobs import kernel_knob
 
@@ -323,12 +324,9 @@ def open_bounds(table, slots, gaps, out):
 @njit(cache=True, nogil=True)
 def least_end(table, gaps):
     """Return the least end of an open window, or the largest integer.  O(blocks), and few groups are looked at."""
-    least, end, first = table.least, _FOREVER, 0
-    # The block that may have it is asked first, so that most others need not be.
-    for block in range(len(least)):
-        first = block if least[block] < least[first] else first
+    least, end = table.least, _FOREVER
     if len(least):
-        end = _least_in(table, gaps, first, end)
+        end = _least_in(table, gaps, first_block(least), end)
     for block in range(len(least)):
         if least[block] < end:
             end = _least_in(table, gaps, block, end)
@@ -350,12 +348,9 @@ def _least_in(table, gaps, block, end):
 @njit(cache=True, nogil=True)
 def first_time(table, gaps):
     """Return the least first time of a run, or the largest integer.  O(blocks), and few groups are looked at."""
-    begins, first, some = table.begins, _FOREVER, 0
-    # As for ends: the block that may have it is asked first.
-    for block in range(len(begins)):
-        some = block if begins[block] < begins[some] else some
+    begins, first = table.begins, _FOREVER
     if len(begins):
-        first = _first_in(table, gaps, some)
+        first = _first_in(table, gaps, first_block(begins))
     for block in range(len(begins)):
         if begins[block] < first:
             first = min(first, _first_in(table, gaps, block))

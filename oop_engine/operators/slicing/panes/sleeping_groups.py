@@ -25,6 +25,8 @@ __all__ = ["SleepingGroups"]
 _NOTHING = np.empty(0, np.int64)
 _DEFINITIONS = knob(__name__, "_DEFINITIONS", 32)
 """Of more it takes too long to know when the next window of a group ends."""
+_AWAKE = knob(__name__, "_AWAKE", 4)
+"""Groups for each tuple since the last bound: with fewer of them a pass over all is sooner than timers."""
 _TUPLES = knob(__name__, "_TUPLES", 1 << 16)
 """Since the last bound, after which a pass over all groups costs little."""
 
@@ -43,9 +45,8 @@ class SleepingGroups:
         self._looked = _NOTHING  # at, by the last bound
         self._tuples = 0
         self._timers = Timers()  # in units
-        self._set = self._later = (
-            _NOTHING  # (groups,)  the next timer of each, and another one; FOREVER: none
-        )
+        # Of each group the next timer and another one, int64 (groups,); FOREVER: none.
+        self._set = self._later = _NOTHING
 
     @property
     def nbytes(self) -> int:
@@ -68,7 +69,7 @@ class SleepingGroups:
         ``done`` int64 (groups,): windows of a group that end by there have left; None: of none.  O(groups that are
         awake or due), or O(groups) where that is sooner.
         """
-        if not self._known or self._tuples > len(spans):
+        if not self._known or _AWAKE * self._tuples > len(spans):
             self._known = False
             closing = spans[:, LOW] < cut
             if done is not None:
@@ -103,8 +104,8 @@ class SleepingGroups:
 
     def settle(self, spans: Integers, cut: int) -> None:
         """Set timers, now that all windows that end by a cut have left, for the groups that were looked at."""
-        few = self._tuples < len(spans) and self._slicing.shape.shape[1] <= _DEFINITIONS and cut < FOREVER
-        if not few:
+        few = _AWAKE * self._tuples < len(spans) and self._slicing.shape.shape[1] <= _DEFINITIONS
+        if not few or cut == FOREVER:
             self.forget()
             return
         if not self._known:

@@ -408,6 +408,7 @@ class WindowStore:
             self.panes.clear() if saved["panes"] is None else self.panes.load(saved.part("panes"))
         room = 0 if self.panes is None else self.panes.groups
         self.opened = OpenSpans.loaded(saved.part("spans"), groups, room)
+        self.partials.note(self.opened.alive, self.opened.lowest)
         low = self.opened.of[:, LOW]
         self._ahead = int(low[low != NO_WINDOW].max(initial=NEVER))
         return self
