@@ -362,8 +362,9 @@ def _wake(geometry, known, slots, panes, fresh):
         if turns.shape[1]:
             turns[TURN, slot] = NEVER if asleep else turns[TURN, slot]
         spans[slot, LOW], spans[slot, HIGH] = min(low, first), max(high, last)
-        block = slot >> np.uintp(SHIFT)
-        least[block], lowest = min(least[block], first), min(lowest, first)
+        block, lowest = slot >> np.uintp(SHIFT), min(lowest, first)
+        if first < least[block]:  # seldom, so a branch is sooner than a store each time
+            least[block] = first
     counts[ALIVE], counts[LOWEST] = alive, lowest
 
 

@@ -54,6 +54,7 @@ USED, OPEN, LOW, TOP = range(4)
 _BLOCK = kernel_knob(__name__, "_BLOCK", 256)  # tuples, or groups
 _FOREVER = np.iinfo(np.int64).max
 _ONE = np.uintp(1)
+_BLOCKS = np.uintp(SHIFT)
 
 
 class Cells(NamedTuple):
@@ -64,7 +65,8 @@ class Cells(NamedTuple):
     definitions have put out.  The row of a group in a place is ``place * groups + slot``.
     Runs in a cell may begin before it, where no tuple can come before the cell any more.
     ``until`` int64 (groups,): no open window of the group ends before; the largest integer: it has none.
-    ``least`` int64 (blocks,): the same of blocks of groups; ``begins`` likewise: none of their runs begins before.
+    ``least`` int64 (blocks,): the same of blocks of groups; ``begins`` likewise: none of their runs begins before,
+    where ``note_begins`` has had all tuples.
     ``counts`` int64 (4,): rows in use; groups that have some; the lowest cell and the highest one there may be.
     """
 
@@ -81,7 +83,7 @@ def assign_cells(cells, slots, times, gap, ring, of):
 
     The first and last time are written without a branch; only the first tuple of a cell reads its group.
     """
-    spans, until, least, starts, counts = cells
+    spans, until, least, _, counts = cells
     groups, used, opened, fresh = len(until), counts[USED], counts[OPEN], np.empty(_BLOCK, np.int64)
     begin, shift, part = counts[LOW] * gap, counts[LOW] % ring, 1 / gap
     for block in range(0, len(slots), _BLOCK):
@@ -107,9 +109,9 @@ def assign_cells(cells, slots, times, gap, ring, of):
             slot = its[i]
             opened += until[slot] == _FOREVER
             until[slot] = min(until[slot], some[i] + gap)
-            least[slot >> SHIFT] = min(least[slot >> SHIFT], some[i] + gap)
-            # A later tuple of the cell may be earlier, but not before the cell.
-            starts[slot >> SHIFT] = min(starts[slot >> SHIFT], some[i] - (some[i] - begin) % gap)
+            of_block = np.uintp(slot) >> _BLOCKS
+            if some[i] + gap < least[of_block]:  # seldom
+                least[of_block] = some[i] + gap
         used += found
     counts[USED], counts[OPEN] = used, opened
 

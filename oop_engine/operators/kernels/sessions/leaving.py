@@ -16,7 +16,7 @@ import numpy as np
 from oop_engine.operators.kernels.partials import SHIFT
 from oop_engine.system.kernel import njit
 
-__all__ = ["due_groups", "first_block", "order_windows", "rank_windows"]
+__all__ = ["due_groups", "first_block", "note_begins", "order_windows", "rank_windows"]
 
 _FOREVER = np.iinfo(np.int64).max
 
@@ -42,6 +42,14 @@ def first_block(least):
     for block in range(len(least)):
         first = block if least[block] < least[first] else first
     return first
+
+
+@njit(cache=True, nogil=True)
+def note_begins(begins, slots, times):
+    """Note in ``begins``, of blocks of groups, that tuples came, which may be the first of their runs.  O(tuples)."""
+    for i in range(len(slots)):
+        block = np.uintp(slots[i]) >> np.uintp(SHIFT)
+        begins[block] = min(begins[block], times[i])
 
 
 @njit(cache=True, nogil=True)

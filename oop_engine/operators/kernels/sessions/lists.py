@@ -61,7 +61,7 @@ class RunLists(NamedTuple):
     """The newest run of each group is ``heads[slot]``, int32, the next older one ``older[run]``, int32; -1: none.
 
     ``until`` int64: no open window of the group ends before; ``least`` int64 (blocks,): nor one of those of a block;
-    ``begins`` int64 (blocks,): no run of these begins before.
+    ``begins`` int64 (blocks,): no run of these begins before, where ``note_begins`` has had all tuples.
     ``times`` int64 (runs, 2): the first and the last of a run; ``of`` int32: its group; ``left`` int16: how many
     definitions have put it out, the narrowest first, -1 where it is free.  ``counts`` int64 (6,): runs in use; groups
     with runs; pairs that ``assign_runs`` has found; whether it stopped for want of free runs; the first free run, whose
@@ -141,7 +141,7 @@ def assign_runs(table, slots, times, gap, begin, most, of, pairs, fingers):
     n.  A tuple of the same group as the one before it that is not later goes on from there; others begin at the newest
     run, and after ``_NEAR`` steps at the nearest finger.  O(log fingers) a tuple, and O(runs behind its finger).
     """
-    heads, until, least, begins, older, spans, owner, left, counts = table
+    heads, until, least, _, older, spans, owner, left, counts = table
     used, opened, found, free, steps = counts[USED], counts[OPEN], counts[FOUND], counts[FREE], -1024
     newer, run, slot, time, rest = -1, -1, -1, 0, np.empty(_BLOCK, np.int64)
     counts[FULL] = False
@@ -170,7 +170,6 @@ def assign_runs(table, slots, times, gap, begin, most, of, pairs, fingers):
                 owner[new], left[new], older[new] = slot, 0, run
                 until[slot] = min(until[slot], time + gap)
                 least[slot >> SHIFT] = min(least[slot >> SHIFT], time + gap)
-                begins[slot >> SHIFT] = min(begins[slot >> SHIFT], time)
                 if newer >= 0:
                     older[newer] = new
                 else:
@@ -182,7 +181,6 @@ def assign_runs(table, slots, times, gap, begin, most, of, pairs, fingers):
                 spans[run, LAST] = max(spans[run, LAST], time)
                 if time < spans[run, FIRST]:
                     spans[run, FIRST], other = time, older[run]
-                    begins[slot >> SHIFT] = min(begins[slot >> SHIFT], time)
                     if other >= 0 and time <= spans[other, LAST] + gap:
                         spans[run, FIRST], older[run] = spans[other, FIRST], older[other]
                         # No finger leads there.

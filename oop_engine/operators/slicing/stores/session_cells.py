@@ -95,6 +95,11 @@ class SessionCells:
         """The same of blocks of groups, int64 (blocks,)."""
         return self._cells.least
 
+    @property
+    def begins(self) -> Integers:
+        """Of blocks of groups: before which time none of their runs begins, int64 (blocks,)."""
+        return self._cells.begins
+
     def reach(self, first: int, last: int, tuples: int, groups: int) -> bool:
         """Make room for so many tuples of such times; tell whether that can be, which it cannot if cells are too many.
 

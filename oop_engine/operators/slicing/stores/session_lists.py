@@ -157,6 +157,11 @@ class SessionLists:
         """The same of blocks of groups, int64 (blocks,)."""
         return self._table.least
 
+    @property
+    def begins(self) -> Integers:
+        """Of blocks of groups: before which time none of their runs begins, int64 (blocks,)."""
+        return self._table.begins
+
     def add(self, slots: Integers, times: Integers, inputs: list[Arrays]) -> None:
         """Put tuples where they belong."""
         of, pairs = self._placed(slots, times)

@@ -22,9 +22,10 @@ from oop_engine.core.punctuation import FOREVER, NEVER, shift
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels.partials import SHIFT
-from oop_engine.operators.kernels.sessions.leaving import due_groups, order_windows, rank_windows
+from oop_engine.operators.kernels.sessions.leaving import due_groups, note_begins, order_windows, rank_windows
 from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.slicing.accumulator import SumOverflowError
+from oop_engine.operators.slicing.compiled import fixed
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.store import OnTime, Store
 from oop_engine.operators.slicing.stores.session_cells import SessionCells
@@ -71,6 +72,8 @@ class SessionStore(OnTime):
         self._known = False
         self._least = min(self._least, first + int(self._gaps[0]))
         self._held.add(slots, times, self._held.states.prepare(page, times))
+        if self._stamp == "start":
+            note_begins(self._held.begins, fixed(slots), fixed(times))
 
     def _suit(self, first: int, last: int, tuples: int, groups: int) -> None:
         """Keep runs so that there is room for so many tuples of such times, and for so many groups."""
