@@ -18,6 +18,7 @@ import pytest
 from oop_engine import Gathered, Graph, Kafka, KafkaTopic, Page, Schema, SetupError, TraceError, serve
 from oop_engine.connectors import link
 from oop_engine.connectors.link import UnreachableError
+from oop_engine.connectors.servers import topic_log
 from oop_engine.connectors.sources import kafka
 from oop_engine.operators import Count, Meld, Ordered, Punctuate, Tumbling, WindowAggregate
 from oop_engine.runners.event_loop import run_async
@@ -29,6 +30,12 @@ from tests.parts.connectors.wire import wired
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")
 pytestmark = IN_A_ROW
+
+
+@pytest.fixture(autouse=True)
+def without_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cluster of librdkafka never answers a request for the id of a topic: do not wait 3 s for each."""
+    monkeypatch.setattr(topic_log, "_ANSWER_S", 0.01)
 
 
 def test_without_the_package_the_way_out_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

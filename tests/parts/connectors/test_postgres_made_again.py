@@ -134,7 +134,7 @@ def test_all_tables_are_published_again_by_themselves(dsn: str, caplog: pytest.L
         "create table every (ts int)",
         "insert into every values (2)",
     )
-    found, _ = run_async(changes(source, None, 5))
+    found, _ = run_async(changes(source, None, 2))
     assert rows_of(found) == [1, 2]
     assert len([line for line in caplog.messages if AGAIN in line]) == 1
 
