@@ -7,6 +7,13 @@ that the minimum is *stuck* at: that of one input, the lowest.  A group is over 
 so while one input is not, no other matters.  A table of many groups has a timer for each group on the input where it is
 stuck, and one on an input where it is *ahead* of the whole stream: two watched inputs, as solvers of SAT watch two
 literals.  A linear bound looks at those groups alone whose timer it passes.  Of few groups it looks at all.
+
+A group has one timer an input at most.  A timer that a group has on an input serves it there again, for bounds only
+grow: it is never too late, and if it is due early, the group is looked at once more.
+
+Bytes of a group with bounds on two inputs and an integer key: 8 of its key, 8 to 16 of its places in the index, 16 of
+its bounds, 2 of the inputs with a timer, 24 of two timers (12 each); and up to a quarter more of all but places and
+timers, the room for new groups.
 """
 
 from __future__ import annotations
@@ -29,7 +36,6 @@ __all__ = ["BoundTable"]
 
 Bounds = NDArray[np.int64]
 _MANY = knob(__name__, "_MANY", 1024)  # groups
-_NOWHERE = -1
 _MOST_TIMERS = knob(__name__, "_MOST_TIMERS", 3)  # for each group, before they are set anew
 
 
@@ -41,7 +47,7 @@ class BoundTable:
         self._index = GroupIndex(schema.types, tables)
         self._grouped = np.full((0, inputs), NEVER)  # (capacity, inputs); all NEVER: over
         self._gone = 0  # how many are over
-        self._on = self._without_timers(0)  # inputs with a timer: where stuck, where ahead
+        self._on = np.zeros((0, inputs), np.bool_)  # (capacity, inputs); whether there is a timer
         self._timers: list[Timers] | None = None  # of each input, where there are many groups
         self._endings = Endings(schema, tables)
 
@@ -105,11 +111,13 @@ class BoundTable:
         if self._timers is None:
             return np.arange(len(self))
         slots = self._timers[port].due_at(int(linear[port]))
-        on = self._on[slots]
-        here = on == port
-        on[here] = _NOWHERE
-        self._on[slots] = on
-        return occurring(slots[here.any(axis=1)], len(self))
+        if not slots.size:
+            return slots
+        self._on[slots, port] = False
+        passed = self._grouped[slots, port] <= linear[port]
+        if not passed.all():  # a bound has grown since the timer was set
+            self._watch(linear, slots[~passed])
+        return np.sort(slots[passed])
 
     def _minimum(self, linear: Bounds, slots: NDArray[np.int64]) -> Bounds:
         """Return the minimum of the bounds of all inputs for some groups."""
@@ -175,7 +183,7 @@ class BoundTable:
             left = self._left()
             self._index.keep(left)
             self._grouped, self._gone = self._grouped[left], 0
-            self._on, self._timers = self._without_timers(left.size), None
+            self._on, self._timers = np.zeros_like(self._grouped, np.bool_), None
             slots = left[:0]
         self._watch(linear, slots)
 
@@ -186,33 +194,23 @@ class BoundTable:
         inputs = self._grouped.shape[1]
         if self._timers is None or sum(map(len, self._timers)) > _MOST_TIMERS * len(self):
             self._timers = [Timers() for _ in range(inputs)]
-            self._on[:] = _NOWHERE
+            self._on[:] = False
             slots = np.arange(len(self))
         slots = slots[~self._is_over(slots)]
         grouped = self._grouped[slots]
         ahead, bounds = grouped > linear, np.maximum(linear, grouped)
-        stuck = bounds.argmin(axis=1).astype(np.int16)
-        first = ahead.argmax(axis=1).astype(np.int16)
-        rows = np.arange(slots.size)
-        anchored = np.where(ahead[rows, stuck], stuck, first)
-        kept = self._on[slots, 1]  # an input that it is ahead of still does
-        anchored = np.where((kept >= 0) & ahead[rows, kept], kept, anchored)
-        self._set_at(slots, stuck, bounds, self._on[slots, 0] != stuck)
-        self._on[slots, 0] = stuck
-        self._set_at(slots, anchored, bounds, (kept != anchored) & (anchored != stuck))
-        self._on[slots, 1] = anchored
+        self._set(slots, bounds.argmin(axis=1), bounds)
+        none = np.flatnonzero(~(self._on[slots] & ahead).any(axis=1))
+        self._set(slots[none], ahead[none].argmax(axis=1), bounds[none])
 
-    def _set_at(
-        self, slots: NDArray[np.int64], ports: NDArray[np.int16], bounds: Bounds, anew: NDArray[np.bool_]
-    ) -> None:
-        """Set a timer for some groups, ``anew``, each on an input of its own."""
+    def _set(self, slots: NDArray[np.int64], ports: NDArray[np.int64], bounds: Bounds) -> None:
+        """Set a timer for some groups, each on an input of its own, where it has none there."""
+        assert self._timers is not None
+        anew = ~self._on[slots, ports]
         for port in range(bounds.shape[1]):
             rows = np.flatnonzero(anew & (ports == port))
-            self._set(port, slots[rows], bounds[rows, port])
-
-    def _set(self, port: int, slots: NDArray[np.int64], times: Bounds) -> None:
-        assert self._timers is not None
-        self._timers[port].set(times, slots)
+            self._timers[port].set(bounds[rows, port], slots[rows])
+        self._on[slots, ports] = True
 
     def save(self) -> dict[str, Any]:
         """Return the bounds for a snapshot."""
@@ -228,7 +226,7 @@ class BoundTable:
         table = cls(keys.schema, inputs, tables)
         size = len(np.unique(table._index.encode(keys.columns)))
         table._grouped = saved.integers("grouped", (size, inputs))
-        table._on, table._gone = table._without_timers(size), size - table._left().size
+        table._on, table._gone = np.zeros((size, inputs), np.bool_), size - table._left().size
         return table
 
     def _grow(self, size: int) -> None:
@@ -237,7 +235,4 @@ class BoundTable:
             return
         more = room_for(size, room) - room
         self._grouped = np.vstack([self._grouped, np.full((more, inputs), NEVER)])
-        self._on = np.vstack([self._on, self._without_timers(more)])
-
-    def _without_timers(self, groups: int) -> NDArray[np.int16]:
-        return np.full((groups, 2), _NOWHERE, np.int16)
+        self._on = np.vstack([self._on, np.zeros((more, inputs), np.bool_)])

@@ -176,9 +176,9 @@ def test_groups_that_are_named_close_as_if_all_were_looked_at(
 
 IDLE: dict[str, tuple[Any, int, int]] = {
     "one input": (lambda: Meld(1), 1, 32),
-    "two inputs": (lambda: Meld(2), 2, 80),
+    "two inputs": (lambda: Meld(2), 2, 64),
     "windows": (lambda: WindowAggregate(Tumbling(10), ASKED, by=("k",)), 1, 64),
-    "join": (lambda: OAJoin([("k", "k")], Band(10, 10)), 2, 80),
+    "join": (lambda: OAJoin([("k", "k")], Band(10, 10)), 2, 64),
 }
 
 
