@@ -138,13 +138,15 @@ class OPIBJoin(Operator):
 
     def save(self) -> dict[str, Any]:
         held = {"left": self._left.save(), "held": self._held.save()}
-        return {"right": self._right.save(), **held, "linear_out": self._linear_out}
+        return {"right": self._right.save(), **held, "linear_out": self._linear_out, "at_once": self._at_once}
 
     def load(self, state: Saved) -> None:
         self._right.load(state.part("right"))
         self._left.load(state.part("left"))
         self._held.load(state.part("held"))
         self._linear_out = state.integer("linear_out")
+        if "at_once" in state:  # pages are cut as they would have been
+            self._at_once = state.integer("at_once", least=1)
 
     def describe(self) -> str:
         return f"OPIBJoin {self.terms}"

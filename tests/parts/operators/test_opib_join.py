@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from oop_engine import FOREVER, ContractError, GraphError, GroupWise, Joint, Linear, Page, Schema
 from oop_engine.core.graphs.contract import EdgeContract
+from oop_engine.core.snapshot import pack
+from oop_engine.operators.in_order import opib_join
 from oop_engine.operators.in_order.opib_join import OPIBJoin
 from oop_engine.operators.in_order.opob_join import OPOBJoin
 from oop_engine.operators.joining.bands import Band, TumblingBand
@@ -137,3 +139,28 @@ def test_results_are_sorted_and_those_of_the_definition(
     time = d.operator.schemas_out[0].progressing
     assert all(a[time] <= b[time] for a, b in pairwise(d.rows()))
     assert d.operator.state().tuples == 0
+
+
+@pytest.mark.parametrize("kind", ["inner", "full"])
+def test_results_are_cut_alike_after_a_restart(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """How many left tuples are joined at once follows from the matches so far, so it is part of the state."""
+    monkeypatch.setattr(opib_join, "_AT_FIRST", 1)
+    monkeypatch.setattr(opib_join, "_MORE", 2)
+    stayed, moved = (Driver(OPIBJoin(ON_K, Band(1, 1), kind=kind), SCHEMA, SCHEMA) for _ in range(2))
+    for first in range(0, 60, 6):
+        for port in (0, 1):
+            times = range(first, first + 6)
+            for one in (stayed, moved):
+                one.feed(port, page(*times))
+            moved.move()
+    assert [p.to_pylist() for p in moved.run([]).pages()] == [p.to_pylist() for p in stayed.run([]).pages()]
+
+
+def test_a_state_that_has_no_number_of_left_tuples_is_taken() -> None:
+    before = driver(Band(1, 1))
+    before.feed(0, page(1, 2))
+    saved = before.operator.save()
+    del saved["at_once"]
+    after = driver(Band(1, 1)).operator
+    after.restore(pack("OPIBJoin", saved))
+    assert after.state().tuples == 2
