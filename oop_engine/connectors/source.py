@@ -60,6 +60,7 @@ class LiveSource:
     ``gathers``: it is read when all before has gone in, and gives all that has come meanwhile together; from others
     the service reads on while the graph is busy, and gathers their data itself.
     ``moves``: it goes on on a thread once ``blocks`` is set, as its data hold up the event loop.
+    ``lends``: the list that it has just given may be another one once it is asked for more: who reads it copies it.
     ``adds``: columns that it adds to rows by itself, which a schema need not have.
     ``metadata``: columns that a schema may ask of its messages (an offset, a key), by name, with the types of their
     values; ``wanted`` is set by the service: those that the schema has.  Where there are some, data are ``Payload``s.
@@ -74,6 +75,7 @@ class LiveSource:
     gathers: ClassVar[bool] = False
     moves: ClassVar[bool] = False
     blocks: bool = False
+    lends: bool = False
     adds: tuple[str, ...] = ()
     metadata: Metadata = MappingProxyType({})
     wanted: Container[str] = ()

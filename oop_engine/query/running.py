@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, overload
 
 from oop_engine.connectors.sources.file_tail import FileTail
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.graph import Graph, Stream
-from oop_engine.core.groups.in_python import rows_of
 from oop_engine.core.page import Page
 from oop_engine.face import run
 from oop_engine.query.columns_read import columns_read
@@ -22,16 +20,14 @@ from oop_engine.query.step import StepOutput, steps_of
 from oop_engine.runners.dispatch import Result
 from oop_engine.runners.event_loop import in_loop
 from oop_engine.runners.feeds.bad_rows import BadRows
+from oop_engine.runners.feeds.result_rows import ResultRows
 from oop_engine.runners.outcome import Outcome
 from oop_engine.runners.replay import arun
 from oop_engine.service.serve import serve
 from oop_engine.service.served import Served
-from oop_engine.system.knobs import knob
 from oop_engine.traces.profile import Profile
 
 __all__ = ["Runnable", "as_graph"]
-
-_WAITING = knob(__name__, "_WAITING", 64)  # pages of results that nobody has read yet
 
 
 def as_graph(results: Mapping[str, Runnable], name: str = "query") -> Graph:
@@ -91,36 +87,23 @@ class Runnable:
             return _finished(_run_live(made, bad_rows, check=check), self._finish)
         return _finished(run(made.graph, _opened(made), **options), self._finish)
 
-    async def rows(self, feed: Any = None, /, **feeds: Any) -> AsyncIterator[dict[str, Any]]:
-        """Yield results as they become final, while the feeds are read no faster than that.
+    def rows(self, feed: Any = None, /, **feeds: Any) -> ResultRows:
+        """Return results as they become final, for ``async for``; the feeds are read no faster than these.
 
-        A feed may be an asynchronous iterable.  Left before its end (``break``), nothing of it goes on.
+        A feed may be an asynchronous iterable.  Left before its end (``break``, a reader that is cancelled), nothing of
+        it goes on; ``async with query.rows(...) as rows`` has closed all of it with its block, and there a reader that
+        is cancelled, as by a time limit, takes no row with it.  Several tasks may read: each row goes to one of them.
         """
-        made = columns_read(self._built(self._by_name(feed, feeds)))
-        found: asyncio.Queue[Page | None] = asyncio.Queue(_WAITING)
 
-        async def take(result: Result) -> None:
-            if isinstance(result.message, Page):
-                await found.put(result.message)
+        async def run(take: Callable[[Page], Awaitable[None]]) -> None:
+            async def on_result(result: Result) -> None:
+                if isinstance(result.message, Page):
+                    await take(result.message)
 
-        async def work() -> None:
-            try:
-                await arun(made.graph, _opened(made), on_result=take)
-            finally:
-                await found.put(None)
+            made = columns_read(self._built(self._by_name(feed, feeds)))
+            await arun(made.graph, _opened(made), on_result=on_result)
 
-        task = asyncio.create_task(work())
-        try:
-            while (page := await found.get()) is not None:
-                for row in rows_of(page.batch.select(self._finish.shown(page.schema.names))):
-                    yield row
-            await task
-        finally:
-            task.cancel()
-            while not found.empty():
-                found.get_nowait()
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait([task])
+        return ResultRows(run, self._finish.shown)
 
     async def serve(
         self, source: Any = None, /, *, to: Any, checkpoint: str | Path | None = None, page: int | None = None,

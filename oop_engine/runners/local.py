@@ -14,6 +14,7 @@ another task has it too.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
@@ -37,7 +38,7 @@ from oop_engine.runners.door import RowLane, admitted
 from oop_engine.runners.faults import cancelling, faults, first_of
 from oop_engine.runners.feeds.bad_rows import BadRows, Refusals, Refuse
 from oop_engine.runners.feeds.far_times import FarTimes
-from oop_engine.runners.feeds.forms import Intake
+from oop_engine.runners.feeds.forms import RING, Intake
 from oop_engine.runners.feeds.kinds import MESSAGES
 from oop_engine.runners.station import Inbox, LocalRoute, Station, Way
 from oop_engine.system.memory import keep_freed
@@ -110,6 +111,8 @@ class Local:
             name: RowLane(self._places[name], schema, max_delay_s, self._bad(name))
             for name, schema in self._schemas.items()
         }
+        self._lines = {name: deque[asyncio.Future[None]]() for name in self._lanes}
+        self._full = set[str]()  # sources whose next rows wait in line
         self._in_turn = {name: asyncio.Lock() for name in self._lanes}
         self._in_order = {name: asyncio.Lock() for name in self._lanes}
         self._soon: dict[str, asyncio.Task[None]] = {}
@@ -224,17 +227,28 @@ class Local:
         """Send one row of a source: a dictionary, dataclass, named tuple, or the values in the order of its columns.
 
         Rows wait for each other: all go in as one page when the pusher next waits for anything, when there are ``RING``
-        of them, or before any other message of the source.  A microsecond a row.  Raises ``ContractError`` if it is no
-        row of the columns (``feeds.rows``); a value of a wrong type is an error of the run; but see ``bad_rows``.
+        of them, or before any other message of the source.  Pushers that come while so many wait stand in line: a turn
+        of the event loop takes ``RING`` of them, however many there are.  A microsecond a row.  Raises
+        ``ContractError`` if it is no row of the columns (``feeds.rows``); a value of a wrong type is an error of the
+        run; but see ``bad_rows``.
         """
         if self._fault is not None or source not in self._open or get_ident() != self._thread:
             self._check(source)
         lane = self._lanes[source]
+        if source in self._full:
+            await self._counted(source, self._in_line(source))
         if lane.add(row, arrival):
-            await self._rows_sent(source)
-            await asyncio.sleep(0)  # the operators' turn
+            self._full.add(source)
+            self._rows_soon(source)
+            await self._counted(source, self._in_line(source, first=True))
         elif len(lane) == 1:
             self._rows_soon(source)
+
+    async def _in_line(self, source: str, *, first: bool = False) -> None:
+        """Wait until rows that were full are in; ``first``: as the one whose row made them full."""
+        place, line = asyncio.get_running_loop().create_future(), self._lines[source]
+        line.appendleft(place) if first else line.append(place)
+        await place
 
     async def _rows_sent(self, source: str) -> None:
         """Wait until the rows that wait now are in: sent by a task of the runner, since other pushers own them too."""
@@ -267,10 +281,17 @@ class Local:
 
     async def _rows_in(self, source: str) -> None:
         """Send the rows that wait, behind those that somebody is sending already."""
+        lane, line = self._lanes[source], self._lines[source]
         async with self._in_turn[source]:
-            while self._lanes[source]:
-                if len(page := self._lanes[source].take()):
+            while lane or line:
+                page = lane.take() if lane else ()
+                if isinstance(page, Page) and len(page):
                     await self._push(source, page, None)
+                _wake(line, RING)
+                if line:
+                    await asyncio.sleep(0)  # those that were woken add their rows
+                else:
+                    self._full.discard(source)
 
     async def _all_rows_in(self) -> None:
         for source in self._lanes:
@@ -340,11 +361,12 @@ class Local:
         await self._shielded(ending)
 
     async def _end(self, source: str) -> None:
-        if self._lanes[source] or self._in_turn[source].locked():
-            await self._rows_sent(source)
-        while self._pushing[source]:
-            self._pushed.clear()
-            await self._pushed.wait()
+        while self._pushing[source] or self._lanes[source] or self._in_turn[source].locked():
+            if self._lanes[source] or self._in_turn[source].locked():
+                await self._rows_sent(source)
+            else:
+                self._pushed.clear()
+                await self._pushed.wait()
         self._ended.add(source)
         await self.way.send(self._routes[source], Signal.END, self._now[source], wall())
 
@@ -375,7 +397,8 @@ class Local:
 
     def _is_idle(self) -> bool:
         """Tell whether nothing is on its way in, nor in the graph."""
-        return not any(self._pushing.values()) and all(s.inbox.idle for s in self._stations.values())
+        on_their_way = any(self._pushing.values()) or any(self._lanes.values())
+        return not on_their_way and all(s.inbox.idle for s in self._stations.values())
 
     async def snapshot(self) -> dict[str, bytes]:
         """Return the state of every operator, and of the runner, after all that was pushed; nobody pushes meanwhile."""
@@ -480,6 +503,8 @@ class Local:
             cancelled = UsageError(f"graph {self.plan.name!r}: it was cancelled; nothing can follow")
             self._fault = error if isinstance(error, Exception) else cancelled
             self._rested.set()
+            for line in self._lines.values():
+                _wake(line, len(line))
             for station in self._stations.values():
                 station.inbox.fail(self._fault)
 
@@ -522,6 +547,14 @@ class Local:
             await self.way.handle(station, *tick)
         for routes in station.routes:
             await self.way.send(routes, *tick[1:])
+
+
+def _wake(line: deque[asyncio.Future[None]], most: int) -> None:
+    """Let the first ones in a line go on."""
+    while most and line:
+        if not (place := line.popleft()).done():  # else its task was cancelled
+            place.set_result(None)
+            most -= 1
 
 
 async def _room(routes: Iterable[LocalRoute]) -> None:

@@ -29,6 +29,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.core.schema import Schema
 from oop_engine.runners.feeds.forms import RING
+from oop_engine.runners.feeds.of_now import of_now, parts_of_now
 from oop_engine.runners.local import Local
 from oop_engine.service.dead_letters import DeadLetters
 from oop_engine.service.gate import Gate
@@ -110,10 +111,15 @@ class Inlet:
                 if data.__class__ is not kind:
                     check_data(self.place, self.source, data, given)
                     kind = data.__class__
+                cancelled = None
+                if data.__class__ is list and self.source.lends:
+                    data, cancelled = await _copied(data)
                 plain = given.__class__ in FIXED and (given is not None or not replayable)
                 behind = given if plain else behind_data(self.place, self.source, given)
                 self._waiting.append((data, before, behind))
                 before = behind
+                if cancelled is not None:
+                    raise cancelled
                 if gate is not None:
                     async with gate.inside():
                         await self.put()
@@ -200,6 +206,21 @@ class Inlet:
         for name, column in zip(page.schema.fields.names, page.batch.columns, strict=True):
             if column.null_count:
                 self.nulls[name] = self.nulls.get(name, 0) + column.null_count
+
+
+async def _copied(rows: list[Any]) -> tuple[Any, asyncio.CancelledError | None]:
+    """Return a long list as it is now, copied some rows a turn; a task that is cancelled copies the rest at once."""
+    cancelled, parts = None, parts_of_now(rows, RING)
+    if parts is None:  # one row of many values
+        return of_now(rows), None
+    found = list[Any]()
+    for part in parts:
+        found += part
+        try:
+            await asyncio.sleep(0) if cancelled is None else None
+        except asyncio.CancelledError as error:
+            cancelled = error
+    return found, cancelled
 
 
 def inlets_of(

@@ -39,6 +39,7 @@ BY_NAME = {
 ONLY_IN = {
     "asyncio": [
         "oop_engine/runners/event_loop.py",
+        "oop_engine/runners/feeds/result_rows.py",
         "oop_engine/runners/live.py",
         "oop_engine/system/turn.py",
         "oop_engine/runners/local.py",

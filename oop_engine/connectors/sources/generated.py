@@ -12,6 +12,7 @@ from oop_engine.connectors.message_format import shown
 from oop_engine.connectors.source import Format, LiveSource, Position, is_count
 from oop_engine.connectors.sources.on_thread import ThreadReader
 from oop_engine.core.errors import UsageError
+from oop_engine.runners.feeds.forms import RING
 from oop_engine.runners.feeds.kinds import is_whole
 from oop_engine.runners.feeds.of_now import of_now
 from oop_engine.traces.trace import Trace
@@ -35,7 +36,8 @@ class _OfFeed(LiveSource):
             try:
                 async for item in items:
                     count += 1
-                    yield of_now(item), count
+                    self.lends = item.__class__ is list and len(item) > RING
+                    yield item if self.lends else of_now(item), count
                     if self.blocks:
                         break
                 else:
@@ -50,6 +52,7 @@ class _OfFeed(LiveSource):
                 count += 1
                 yield item, count
             return
+        self.lends = False
         self._reader, self._count = ThreadReader(self.link.name, feed), count
         async with aclosing(self._reader.items()) as found:
             async for item in found:

@@ -12,6 +12,7 @@ import pytest
 
 from oop_engine import Gathered, Graph, LiveSource, Page, Schema, arun, serve
 from oop_engine.operators import BoundedDisorder, Count, Punctuate, Tumbling, WindowAggregate
+from oop_engine.runners import local as local_module
 from oop_engine.runners.event_loop import run_async
 from oop_engine.runners.feeds import forms
 from oop_engine.runners.local import Local
@@ -140,3 +141,76 @@ def test_a_list_in_a_feed_is_read_as_it_goes_in(monkeypatch: pytest.MonkeyPatch)
     outcome = run_async(beside(turns, arun(counts(), {"log": feed()})))
     assert sum(outcome.results["out"].column("n").to_pylist()) == ROWS
     assert max(turns.rows.values()) <= 2 * MOST
+
+
+def copies(found: list[int]) -> tuple[Graph, Callable[[Any], None]]:
+    """Return a graph that emits its rows, and a function that gathers their times."""
+    graph = Graph("copies")
+    graph.sink("out", graph.add("edge", Punctuate(BoundedDisorder(0)), graph.source("log", SCHEMA)))
+
+    def take(result: Any) -> None:
+        if isinstance(result.message, Page):
+            found.extend(result.message.column("ts").to_pylist())
+
+    return graph, take
+
+
+@pytest.mark.parametrize("as_tasks", [False, True], ids=["gathered", "in a group"])
+def test_a_turn_takes_a_part_of_many_rows_that_are_pushed_at_once(
+    as_tasks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that come while a page of rows waits stand in line, in their order; each is there once."""
+    monkeypatch.setattr(local_module, "RING", MOST)
+    monkeypatch.setattr("oop_engine.runners.door.RING", MOST)
+    turns, found = Turns(monkeypatch), list[int]()
+
+    async def push() -> None:
+        async with Local(*copies(found)) as local:
+            pushes = [local.push_row("log", (n, "a")) for n in range(ROWS)]
+            if as_tasks:
+                async with asyncio.TaskGroup() as tasks:
+                    for each in pushes:
+                        tasks.create_task(each)
+            else:
+                await asyncio.gather(*pushes)
+            await local.settle()
+            assert len(found) == ROWS
+
+    run_async(beside(turns, push()))
+    assert found == [*range(ROWS)]
+    assert max(turns.rows.values()) <= MOST
+
+
+@pytest.mark.parametrize("gone", ["all that are woken", "every other one", "the one that made them full"])
+def test_rows_that_stand_in_line_go_in_though_others_are_cancelled(
+    gone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_module, "RING", 4)
+    monkeypatch.setattr("oop_engine.runners.door.RING", 4)
+    wake, woken, found, cancelled = local_module._wake, list[int](), list[int](), set[int]()
+
+    async def main() -> None:
+        async with Local(*copies(found)) as local:
+            tasks = [asyncio.create_task(local.push_row("log", (n, "a"))) for n in range(40)]
+
+            def waking(line: Any, most: int) -> None:
+                before = len(line)
+                wake(line, most)
+                if gone == "all that are woken" and before > len(line) and not woken:
+                    woken.extend(range(4, 7))  # the first place in line is that of row 3, which is in
+                    cancelled.update(woken)
+                    for number in woken:
+                        tasks[number].cancel()
+
+            monkeypatch.setattr(local_module, "_wake", waking)
+            await asyncio.sleep(0)
+            if gone == "every other one":
+                cancelled.update(range(4, 40, 2))
+            for number in [3] if gone == "the one that made them full" else cancelled:
+                tasks[number].cancel()  # of 3 the row is in
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await local.push_row("log", (40, "a"))
+
+    run_async(main())
+    assert found == [n for n in range(41) if n not in cancelled]
+    assert len(cancelled) == {"all that are woken": 3, "every other one": 18}.get(gone, 0)

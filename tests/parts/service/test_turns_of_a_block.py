@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from oop_engine import Gathered, Journal, Pushed, serve
-from oop_engine.connectors.sources import journal, pushed
+from oop_engine.connectors.sources import generated, journal, pushed
 from oop_engine.runners.event_loop import run_async
 from oop_engine.runners.feeds import of_now
+from oop_engine.service import inlet
 from oop_engine.service.letters.record_reader import RecordReader
 from tests.parts.service.test_turns import Source, counts
 
@@ -171,3 +173,54 @@ def test_a_service_that_stops_while_a_long_list_goes_into_its_journal_has_it_all
         return sum(each["n"] for each in found.rows)
 
     assert run_async(life([{"ts": n, "host": "a"} for n in range(1_050)])) + run_async(life([])) == 1_050
+
+
+async def lists(sizes: list[int]) -> AsyncIterator[Any]:
+    """Gives one list again and again, with other rows each time."""
+    rows, n = list[Any](), 0
+    for size in sizes:
+        rows[:] = [{"ts": each, "host": "a"} for each in range(n, n + size)]
+        n += size
+        yield rows
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+@pytest.mark.parametrize("in_journal", [False, True])
+def test_a_long_list_of_an_asynchronous_generator_is_copied_in_parts(
+    in_journal: bool, stopped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service that is stopped meanwhile has the whole list."""
+    for module in (generated, inlet):
+        monkeypatch.setattr(module, "RING", 100)
+    monkeypatch.setattr(journal, "_PART", 100)
+    copied, one, stop = [0], of_now._one, asyncio.Event()  # type: ignore[attr-defined]
+
+    def noted(*given: Any) -> Any:
+        copied[-1] += 1
+        if stopped and sum(copied) > 300:
+            stop.set()
+        return one(*given)
+
+    async def beside() -> None:
+        while True:
+            copied.append(0)
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(of_now, "_one", noted)
+
+    async def main() -> tuple[int, int]:
+        feed, found, turns = lists([1_050, 1, 1_100]), Gathered(), asyncio.create_task(beside())
+        source = Journal(feed, tmp_path) if in_journal else feed
+        served = await serve(counts(), {"log": source}, {"out": found}, stop=stop, drain=stopped)
+        turns.cancel()
+        return served.tuples["log"], sum(row["n"] for row in found.rows)
+
+    tuples, rows = run_async(main())
+    assert tuples == rows
+    assert (
+        tuples == 2_151
+        if not stopped
+        else tuples in ((0, 1_050, 1_051, 2_151) if in_journal else (1_050, 1_051, 2_151))
+    )
+    if not stopped:
+        assert max(copied) <= 2 * 100 + 2, "rows in a turn of the event loop"
