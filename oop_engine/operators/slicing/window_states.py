@@ -81,15 +81,16 @@ class WindowStates(NamedTuple):
 
     @classmethod
     def joined(cls, found: Sequence[WindowStates]) -> WindowStates:
-        """Return all of them, those of the first first."""
+        """Return all of them, those of the first first; all have ``starts``, or none has."""
         states = joined(some.states for some in found)
         slots, ends = (np.concatenate([some[i] for some in found]) for i in (0, 1))
         number = found[0].number
         if not all(isinstance(some.number, int) and some.number == number for some in found):
             number = np.concatenate([np.broadcast_to(some.number, some.slots.size) for some in found])
         starts = None
-        if any(some.starts is not None for some in found):
-            starts = np.concatenate([some.ends if some.starts is None else some.starts for some in found])
+        if given := [some.starts for some in found if some.starts is not None]:
+            assert len(given) == len(found)
+            starts = np.concatenate(given)
         more = tuple(map(pa.concat_arrays, zip(*(some.more for some in found), strict=True)))
         return cls(slots, ends, states, number, starts, more=more)
 

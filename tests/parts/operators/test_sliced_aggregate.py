@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from oop_engine import FOREVER, ContractError, GraphError, GroupWise, Joint, Linear, Page, Schema
 from oop_engine.operators.aggregates import Count, Max, Sum
 from oop_engine.operators.slicing import window_states
-from oop_engine.operators.slicing.panes import slice_windows
+from oop_engine.operators.slicing.panes import pane_ring, slice_windows
 from oop_engine.operators.slicing.stores import slice_ring
 from oop_engine.operators.window_aggregate import SlicedAggregate, WindowAggregate
 from oop_engine.operators.windows import Landmark, Sliding, Tumbling, TupleBased
@@ -283,3 +283,23 @@ def test_times_must_leave_room_for_the_longest_window(time):
     driver = Driver(SlicedAggregate(windows, {"n": Count()}), KEYED)
     with pytest.raises(ContractError, match="fit 64 bits"):
         driver.feed(0, Page.of(KEYED, {"ts": [time], "k": [1], "v": [1]}))
+
+
+@pytest.mark.parametrize("floor", [None, 0])
+@pytest.mark.parametrize("times", [[5, 7, 10**7], [10**7, 5, 7, 12], [0, 10**6, 10**6 + 5, 3]], ids=str)
+def test_windows_of_tuples_far_apart_start_where_they_do(
+    monkeypatch: pytest.MonkeyPatch, floor: int | None, times: list[int]
+) -> None:
+    """Some are in the ring and some in the table; both come together, of one group."""
+    if floor is not None:
+        monkeypatch.setattr(pane_ring, "_FLOOR", floor)
+        monkeypatch.setattr(pane_ring, "_SPARSE", 1)
+    definitions = {"a": (10, 10, 0), "b": (15, 5, 0)}
+    schema = Schema({"ts": pa.int64()}, "ts", "s")
+    driver = Driver(sliced(definitions, {"n": Count()}, ()), schema)
+    for time in times:
+        driver.feed(0, Page.of(schema, {"ts": [time]}))
+    functions = {"n": ORACLE["n"]}
+    assert multiset(driver.run([]).rows()) == multiset(
+        many([{"ts": time} for time in times], "ts", (), functions, definitions)
+    )

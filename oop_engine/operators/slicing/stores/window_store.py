@@ -271,6 +271,8 @@ class WindowStore:
 
     def united(self, found: Sequence[WindowStates]) -> WindowStates:
         """Return windows in order, the states of those that are there twice combined."""
+        if any(some.starts is not None for some in found):
+            found = [some._replace(starts=self.starts(some)) for some in found]
         together = WindowStates.ordered(found)
         numbers = np.broadcast_to(together.number, together.slots.shape)
         kept = begins_of(together.ends, numbers, together.slots)
