@@ -8,7 +8,8 @@ import pytest
 from oop_engine.core.errors import EngineError
 from oop_engine.lab.compare import compare
 from oop_engine.lab.scenario import Sweep
-from oop_engine.scenarios.hammer.hammer_slide import INPUTS, SCENARIO, evictions, given, lengths
+from oop_engine.scenarios.hammer.counted import combined, evictions
+from oop_engine.scenarios.hammer.hammer_slide import INPUTS, SCENARIO, given, lengths
 from tests.parts.scenarios.unfounded import unfounded
 
 
@@ -30,6 +31,15 @@ def test_combinations_of_subtract_on_evict_are_those_of_the_algorithm(name: str)
             least, count = min(values[at - 63 : at + 1]), count + 64
         least = min(least, value)
     assert evictions(np.array(values), 64) == count
+
+
+@pytest.mark.parametrize(("range_", "apart"), [(64, 8), (100, 30), (96, 64), (1024, 8)])
+@pytest.mark.parametrize("name", INPUTS)
+def test_two_stacks_combine_once_a_tuple_and_three_times_a_pane(name: str, range_: int, apart: int) -> None:
+    values = given(SCENARIO.values({"input": name, "tuples": "5000"}))
+    panes = 5000 / apart * (1 if range_ % apart == 0 else 2)
+    # each pane begins from no value, and the last ones of a round are not yet made the front
+    assert 5000 + 2 * panes - 2 <= combined(values, range_, apart) <= 5000 + 3 * panes + 3
 
 
 def test_windows_are_written_as_size_and_slide() -> None:
