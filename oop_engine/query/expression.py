@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
 from oop_engine.operators.values.expressions import Expression
 
-__all__ = ["as_aggregates", "as_expression"]
+if TYPE_CHECKING:
+    from oop_engine.query.sql.reading.method_texts import AggregateText
+
+__all__ = ["Aggregates", "as_expression"]
 
 
 def as_expression(given: Expression, schema: Schema, place: str) -> Expression:
@@ -20,28 +23,45 @@ def as_expression(given: Expression, schema: Schema, place: str) -> Expression:
     """
     if not isinstance(given, str) or given in schema.names:
         return given
-    from oop_engine.query.sql.reading.texts import expression_of
+    from oop_engine.query.sql.reading.texts import require_sqlglot
+
+    require_sqlglot()
+    from oop_engine.query.sql.reading.method_texts import expression_of
 
     return expression_of(given, schema, place)
 
 
-def as_aggregates(
-    given: Mapping[str, Any], schema: Schema
-) -> tuple[dict[str, Aggregation], dict[str, Expression]]:
-    """Return aggregates, a text read as SQL (``sum(bytes / 1024)``), and the columns that these compute before.
+class Aggregates:
+    """The aggregates of a step, the columns that they compute before it, and what becomes of results behind it.
 
-    Raises ``GraphError`` for anything else, ``UsageError`` with its place for a text that is no aggregate.
+    A text is read as SQL (``sum(bytes / 1024)``).  Raises ``GraphError`` for anything that is neither text nor
+    aggregate, ``UsageError`` with its place for a text that is no aggregate.
     """
-    columns: dict[str, Expression] = {}
-    found: dict[str, Aggregation] = {}
-    for name, one in given.items():
-        if isinstance(one, Aggregation):
-            found[name] = one
-        elif isinstance(one, str):
-            from oop_engine.query.sql.reading.texts import aggregate_of
 
-            found[name] = aggregate_of(one, schema, columns, f"agg: {name}")
-        else:
-            msg = f"agg: {name} must be an aggregate such as Count(), Sum('bytes') or 'sum(bytes)'; got {one!r:.60}"
-            raise GraphError(msg)
-    return found, columns
+    def __init__(self, given: Mapping[str, Any], schema: Schema) -> None:
+        self.made: dict[str, Aggregation] = {}
+        self.computed: dict[str, Expression] = {}
+        self._behind: dict[str, AggregateText] = {}
+        for name, one in given.items():
+            if isinstance(one, Aggregation):
+                self.made[name] = one
+            elif isinstance(one, str):
+                self._read(name, one, schema)
+            else:
+                msg = f"agg: {name} must be an aggregate such as Count(), Sum('bytes') or 'sum(bytes)'; got {one!r:.60}"
+                raise GraphError(msg)
+
+    def _read(self, name: str, text: str, schema: Schema) -> None:
+        from oop_engine.query.sql.reading.texts import require_sqlglot
+
+        require_sqlglot()
+        from oop_engine.query.sql.reading.method_texts import aggregate_of
+
+        found = aggregate_of(text, schema, self.computed, f"agg: {name}")
+        self.made[name] = found.made
+        if found.joined is not None:
+            self._behind[name] = found
+
+    def behind(self, schema: Schema) -> dict[str, Expression]:
+        """Return the columns that are computed of results, whose schema is ``schema``: texts that are joined."""
+        return {name: one.behind(schema, name) for name, one in self._behind.items()}

@@ -7,13 +7,17 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+import pyarrow.compute as pc
+
 from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.fingerprint import fingerprint
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.graphs.stream import Stream
 from oop_engine.operators.edge.punctuate import Punctuate
+from oop_engine.operators.meld import Meld
 from oop_engine.operators.policies.late import Late
+from oop_engine.operators.select import Select
 from oop_engine.query.event_time import EventTime
 from oop_engine.query.feeds import disorder_of
 from oop_engine.query.shared import SharedAggregate, windows_of
@@ -62,6 +66,7 @@ class _Builder:
         self._keys: dict[int, Any] = {}
         self._windows: dict[int, Any] = {}
         self._diverted: set[Any] = set()
+        self._in_time: set[Any] = set()
         self._shared: dict[Any, SharedAggregate] = {}
         self._members: dict[Any, set[Any]] = {}
         for output in results.values():
@@ -86,8 +91,8 @@ class _Builder:
                 self._given[key] = step.name
             if (windows := self._windows_of(step)) is not None:
                 self._share((windows, key[1]), key, step.operator)
-            if port == _LATE and isinstance(step.operator, Punctuate):
-                self._diverted.add(key)
+            if isinstance(step.operator, Punctuate):
+                (self._diverted if port == _LATE else self._in_time).add(key)
 
     def _share(self, of: Any, key: Any, made: Any) -> None:
         """Take an aggregate, once for equal steps."""
@@ -115,7 +120,17 @@ class _Builder:
         if key not in self._nodes:
             self._nodes[key] = self._added(step, key)
         stream = self._nodes[key]
-        return stream if output.port == 0 else stream[stream.ports[output.port]]
+        if output.port == 0:
+            return stream
+        found = stream[stream.ports[output.port]]
+        return found if key in self._in_time else self._alone(found, stream, (key, output.port))
+
+    def _alone(self, late: Stream, in_time: Stream, key: Any) -> Stream:
+        """Return late records where those in time are read by nothing: each output of a node leads somewhere."""
+        if key not in self._nodes:
+            nothing = self.built.graph.add(self._free("in-time"), Select(pc.scalar(value=False)), in_time)
+            self._nodes[key] = self.built.graph.add(self._free("late"), Meld(2), late, nothing)
+        return self._nodes[key]
 
     def _added(self, step: QueryStep, key: Any) -> Stream:
         inputs = [self._stream(one) for one in step.inputs]

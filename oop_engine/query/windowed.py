@@ -15,7 +15,7 @@ from oop_engine.operators.triggers import Emit, Trigger
 from oop_engine.operators.triggers.basic import AfterCount
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Global, Sliding, Tumbling, Windows
-from oop_engine.query.expression import as_aggregates
+from oop_engine.query.expression import Aggregates
 from oop_engine.query.step import StepOutput, of_operator
 
 if TYPE_CHECKING:
@@ -96,12 +96,17 @@ class WindowedStream:
         if not aggregates:
             msg = "agg: name at least one aggregate, as in agg(n=Count(), bytes=Sum('bytes'))"
             raise GraphError(msg)
-        made, computed = as_aggregates(aggregates, self._output.schema)
-        source = of_operator("with-columns", Apply(computed), self._output) if computed else self._output
+        read = Aggregates(aggregates, self._output.schema)
+        source = self._output
+        if read.computed:
+            source = of_operator("with-columns", Apply(read.computed), source)
         windows = self._windows if isinstance(self._windows, Mapping) else {"": self._windows}
         endless = self._emit is None and any(isinstance(one, Global) for one in windows.values())
-        operator = WindowAggregate(self._windows, made, self._keys, emit=self._emit)
-        return self._made(of_operator("agg", operator, source, unbounded=_NO_WINDOW if endless else None))
+        operator = WindowAggregate(self._windows, read.made, self._keys, emit=self._emit)
+        found = of_operator("agg", operator, source, unbounded=_NO_WINDOW if endless else None)
+        if behind := read.behind(found.schema):
+            found = of_operator("with-columns", Apply(behind), found)
+        return self._made(found)
 
     def __getattr__(self, name: str) -> NoReturn:
         raise _not_yet(self, name, "agg(n=Count())")

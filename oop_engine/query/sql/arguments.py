@@ -152,13 +152,11 @@ class Arguments:
 
 def _bounded(name: str, arguments: list[Any]) -> tuple[str, str] | None:
     """Return the form and the way out of an aggregate that keeps all values of a group; None: it is another one."""
-    if name not in ("GROUP_CONCAT", "LIST", "ARRAY_AGG") or (name != "GROUP_CONCAT" and len(arguments) > 1):
+    if name not in ("LIST", "ARRAY_AGG") or len(arguments) > 1:
         return None
     way_out = (
         "list(x, 100) keeps the first 100 values of each group by event time, and how many there were beyond"
     )
-    if name == "GROUP_CONCAT":
-        return "string_agg as one aggregate of agg", f"sql(...) has it; {way_out}"
     return f"{name.lower()} without a bound", way_out
 
 

@@ -71,6 +71,23 @@ def test_late_records_are_a_stream() -> None:
         _ = LOG.filter("ts > 3").late
 
 
+def test_late_records_are_read_where_nothing_reads_those_in_time() -> None:
+    rows = [
+        {"ts": 20, "host": "a", "bytes": 1},
+        {"ts": 3, "host": "b", "bytes": 2},
+        {"ts": 4, "host": "b", "bytes": 5},
+    ]
+    late = (
+        stream("log", {"ts": "int64", "host": "string", "bytes": "int64"})
+        .event_time("ts", "2 s", unit="s")
+        .late
+    )
+    assert late.filter("bytes > 2").run(rows, check=True).table["ts"].to_pylist() == [4]
+    assert late.group_by("host").window("10 s").agg(n=Count()).run(rows, check=True).table[
+        "n"
+    ].to_pylist() == [2]
+
+
 def test_names_are_those_that_are_given() -> None:
     made = (
         LOG.named("edge")

@@ -105,6 +105,16 @@ QUERIES: list[tuple[Query, str]] = [
         f"SELECT kind, {BOUNDS}, first(id ORDER BY ts, id), count(DISTINCT (host, ok)), arg_max(id, id)"
         " FROM log GROUP BY ALL",
     ),
+    (
+        lambda log, _: log.group_by("kind").window("1 min").agg(
+            a="string_agg(host, '-' ORDER BY ts, host)", n="count(*)", b="listagg(upper(host || id), '')",
+            c="string_agg(host, NULL)", d="string_agg(host ORDER BY ts, host) FILTER (WHERE ok)", e="median(x)"
+        ).filter("length(a) > 1 OR a IS NULL"),
+        f"SELECT kind, {BOUNDS}, string_agg(host, '-' ORDER BY ts, host) AS a, count(*),"
+        " string_agg(upper(host || id), '' ORDER BY ts, upper(host || id)), NULL,"
+        " string_agg(host, ',' ORDER BY ts, host) FILTER (WHERE ok), median(x)"
+        " FROM log GROUP BY ALL HAVING length(a) > 1 OR a IS NULL",
+    ),
 ]  # fmt: skip
 
 

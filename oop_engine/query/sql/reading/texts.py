@@ -11,14 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oop_engine.core.errors import SetupError, UsageError
-from oop_engine.core.schema import Schema
-from oop_engine.operators.aggregates import Aggregation
-from oop_engine.operators.values.expressions import Expression
 from oop_engine.query.sql.reading.mistakes import mistake_at
 from oop_engine.query.sql.reading.thesis import rewrite_thesis
 from oop_engine.query.sql.reading.tokens import Tokens
 
-__all__ = ["Statement", "WatermarkClause", "aggregate_of", "expression_of", "statements_in"]
+__all__ = ["Statement", "WatermarkClause", "require_sqlglot", "statements_in"]
 
 _NAMED = {
     "TUMBLE": ("DATA", "TIMECOL", "SIZE", "OFFSET"), "HOP": ("DATA", "TIMECOL", "SLIDE", "SIZE", "OFFSET"),
@@ -49,42 +46,13 @@ class Statement:
     sessions: dict[int, list[str]] = field(default_factory=dict)
 
 
-def expression_of(text: str, schema: Schema, place: str) -> Expression:
-    """Return a scalar expression over the columns of ``schema``; raises ``UsageError`` with the place of a mistake."""
-    from sqlglot import exp
-
-    from oop_engine.query.sql.reading.forms import with_known_forms
-    from oop_engine.query.sql.relation import columns_of
-    from oop_engine.query.sql.scalar.expressions import Expressions
-
-    found = statements_in(text)
-    tree = found[0].tree
-    is_one = isinstance(tree, exp.Condition | exp.AtTimeZone) and not isinstance(tree, exp.Query)
-    if len(found) != 1 or not is_one:
-        msg = f"{place}: one expression is wanted, such as 'bytes > 100'; got {text!r:.80}"
-        raise UsageError(msg)
-    known = with_known_forms(text, exp.Paren(this=tree))
-    return Expressions(text, columns_of(schema), schema).value(known).expression
-
-
-def aggregate_of(text: str, schema: Schema, columns: dict[str, Any], place: str) -> Aggregation:
-    """Return an aggregate over the columns of ``schema``; those that it computes go into ``columns``.
-
-    Raises ``UsageError`` with the place of a mistake, and for a text that is another expression.
-    """
-    from oop_engine.query.sql.aggregates import is_aggregate
-    from oop_engine.query.sql.arguments import Arguments
-    from oop_engine.query.sql.relation import columns_of
-
-    found = statements_in(text)
-    tree = found[0].tree
-    if len(found) != 1 or not is_aggregate(tree):
-        msg = f"{place}: one aggregate is wanted, such as 'sum(bytes)'; got {text!r:.80}: compute behind it"
-        raise UsageError(msg)
-    made = Arguments(text, columns_of(schema), schema, columns).made_of(tree)
-    for name in [name for name, one in columns.items() if isinstance(one, str) and one == name]:
-        del columns[name]
-    return made
+def require_sqlglot() -> None:
+    """Raise ``SetupError`` without sqlglot."""
+    try:
+        import sqlglot  # noqa: F401
+    except ImportError as error:
+        msg = "SQL needs sqlglot: pip install 'oop-engine[sql]'"
+        raise SetupError(msg) from error
 
 
 def statements_in(text: str) -> list[Statement]:
@@ -96,14 +64,12 @@ def statements_in(text: str) -> list[Statement]:
     if not isinstance(given, str):
         msg = f"sql: a text is wanted; got {text!r:.80}"
         raise UsageError(msg)
-    try:
-        import sqlglot
-        from sqlglot.errors import ParseError, TokenError
+    require_sqlglot()
+    import sqlglot
+    from sqlglot.errors import ParseError, TokenError
 
-        from oop_engine.query.sql.reading.hints import open_quote, unexpected
-    except ImportError as error:
-        msg = "SQL needs sqlglot: pip install 'oop-engine[sql]'"
-        raise SetupError(msg) from error
+    from oop_engine.query.sql.reading.hints import open_quote, unexpected
+
     dialect = sqlglot.Dialect.get_or_raise("duckdb")
     try:
         tokens = dialect.tokenize(text)
