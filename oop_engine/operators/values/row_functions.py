@@ -44,6 +44,7 @@ def _is_like(text: str, pattern: str) -> bool:
 
 
 _FUNCTIONS: dict[str, tuple[Callable[..., Any], int, pa.DataType]] = {
+    "ascii": (lambda text: ord(text[0]) if text else 0, 1, pa.int32()),
     "md5": (lambda text: hashlib.md5(text.encode(), usedforsecurity=False).hexdigest(), 1, _TEXT),
     "sha256": (lambda text: hashlib.sha256(text.encode()).hexdigest(), 1, _TEXT),
     "like": (_is_like, 2, _TRUTH),

@@ -54,6 +54,8 @@ SELECT id FROM log WHERE NOT ok
 SELECT id, CASE host WHEN 'a' THEN 1 WHEN 'b' THEN 2 END AS c FROM log
 SELECT id, greatest(bytes, kind) AS g, least(bytes, kind, 3) AS l FROM log
 SELECT id, concat(host, '-', kind) AS c, concat_ws('-', host, 'x') AS d FROM log
+SELECT id, ascii(host) AS a, ascii('') AS b, ascii('ä' || host) AS c FROM log
+SELECT id, concat_ws('/', host, kind) AS c, concat_ws('', host, NULL, x > 1) AS d, concat_ws('/', upper(host)) AS e, concat_ws(host, kind, kind) AS f FROM log
 SELECT id, host || kind AS c FROM log
 SELECT id, round(x, 1) AS a, floor(x) AS b, ceil(x) AS c, trunc(x) AS d, sign(x) AS e FROM log
 SELECT id, round(bytes / 3, 2) AS a, sqrt(abs(x)) AS b, ln(abs(x) + 1) AS c, mod(bytes, 3) AS d FROM log

@@ -195,6 +195,16 @@ def _joined(listed: Typed, sign: Typed) -> Any:
     return pc.if_else(is_whole, texts, literal(None, pa.string()).expression)
 
 
+def _with_sign(sign: Typed, *parts: Typed) -> Any:
+    """Return texts joined by a sign, without nulls; Arrow leaves rows out of whose texts all are null."""
+    first, *others = map(text_of, parts)
+    all_null = pc.is_null(first)
+    for one in others:
+        all_null = pc.and_kleene(all_null, pc.is_null(one))
+    first = pc.if_else(all_null, pc.scalar(""), first)
+    return pc.binary_join_element_wise(first, *others, text_of(sign), null_handling="skip")
+
+
 def _strip(name: str) -> Function:
     def stripped(text: Typed, signs: Typed | None = None) -> Any:
         given = " " if signs is None else str(known(signs, "the signs of trim"))
@@ -232,9 +242,7 @@ TEXT_FUNCTIONS: dict[str, Function] = {
     "STR_POSITION": _found,
     "STRLEN": lambda t: pc.binary_length(text_of(t)).cast(pa.int64()),
     "REPEAT": lambda t, n: pc.binary_repeat(text_of(t), int(known(n, "the number of repeat"))),
-    "CONCAT_WS": lambda sign, *parts: pc.binary_join_element_wise(
-        *map(text_of, parts), text_of(sign), null_handling="skip"
-    ),
+    "CONCAT_WS": _with_sign,
     "REVERSE": lambda t: pc.utf8_reverse(text_of(t)),
     "TRIM": _strip("utf8_trim"),
     "LTRIM": _strip("utf8_ltrim"),
@@ -257,6 +265,7 @@ TEXT_FUNCTIONS: dict[str, Function] = {
     "REGEXP_REPLACE": _replaced,
     "REGEXP_EXTRACT": _extracted,
     "_JOINED": _joined,
+    "ASCII": lambda t: called("ascii", text_of(t)),
     "MD5": lambda t: called("md5", text_of(t)),
     "SHA256": lambda t, bits: called("sha256", text_of(t)),
 }
