@@ -32,7 +32,7 @@ def as_expression(given: Expression, schema: Schema, place: str) -> Expression:
 
 
 class Aggregates:
-    """The aggregates of a step, the columns that they compute before it, and what becomes of results behind it.
+    """The aggregates of a step, the columns that they compute before it, and those that are computed behind it.
 
     A text is read as SQL (``sum(bytes / 1024)``).  Raises ``GraphError`` for anything that is neither text nor
     aggregate, ``UsageError`` with its place for a text that is no aggregate.

@@ -28,7 +28,7 @@ class AggregateText(NamedTuple):
     joined: Any
 
     def behind(self, schema: Schema, name: str) -> Expression:
-        """Return what becomes of the result ``name``; ``schema`` is that of results."""
+        """Return the expression that replaces the result ``name``; ``schema`` is that of results."""
         call = self.joined.copy()
         call.expressions[0].replace(exp.column(name, quoted=True))
         return Expressions(self.text, columns_of(schema), schema).value(call).expression
