@@ -24,7 +24,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.core.units import TIME_UNITS
 from oop_engine.core.values.arrays import converted, without_views
 from oop_engine.core.values.arrow_data import check_arrival_zone
-from oop_engine.core.values.kinds import converts, reads_nested_texts, reads_texts, way_out
+from oop_engine.core.values.kinds import converts, reads_nested_texts, reads_texts, way_out, zone_hint
 from oop_engine.traces.format import LINE, LINE_NUMBER, REFUSED, Reader, readable
 from oop_engine.traces.punctuation_records import fit_punctuation
 
@@ -299,9 +299,13 @@ class Validation:
         self._refuse(rows, f"{field.name}: cannot read other values as {field.type}", fresh)
 
     def _hint(self, value: pa.Scalar, kind: pa.DataType) -> str:
-        found = value.as_py() if self.hint else None
+        found = value.as_py()
         text = found.decode(errors="replace") if isinstance(found, bytes) else found
-        if self.hint is None or not isinstance(text, str):
+        if not isinstance(text, str):
+            return ""
+        if zone := zone_hint(text, kind):
+            return zone
+        if self.hint is None:
             return ""
         key = (text, kind)
         if key not in self._hints and len(self._hints) < _MOST_REASONS:

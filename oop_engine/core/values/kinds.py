@@ -7,6 +7,8 @@ text form.
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa
 
 __all__ = [
@@ -20,6 +22,7 @@ __all__ = [
     "reads_texts",
     "value_type",
     "way_out",
+    "zone_hint",
 ]
 
 VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
@@ -220,3 +223,20 @@ def is_list(kind: pa.DataType) -> bool:
 
 def _plain_field(field: pa.Field) -> pa.Field:
     return field.with_type(plain_type(field.type))
+
+
+_WITH_OFFSET = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d[\d:.]*([Zz]|[+-]\d\d:?\d\d)")
+
+
+def zone_hint(value: object, kind: pa.DataType) -> str:
+    """Return the way out, behind a colon, for the text of a moment with an offset where a column has no zone; or "".
+
+    >>> zone_hint("2026-03-01T12:00:00Z", pa.timestamp("us"))
+    ': it has an offset, and the column no zone: declare timestamp[us, tz=UTC], in SQL TIMESTAMPTZ'
+    >>> zone_hint("noon", pa.timestamp("us")), zone_hint("2026-03-01T12:00:00Z", pa.int64())
+    ('', '')
+    """
+    is_plain = pa.types.is_timestamp(kind) and kind.tz is None
+    if not (is_plain and isinstance(value, str) and _WITH_OFFSET.fullmatch(value)):
+        return ""
+    return f": it has an offset, and the column no zone: declare timestamp[{kind.unit}, tz=UTC], in SQL TIMESTAMPTZ"

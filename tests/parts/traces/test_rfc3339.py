@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from oop_engine import Page, Schema
+from oop_engine import Page, Schema, stream
 from oop_engine.connectors.formats.payloads import payloads_of
 from oop_engine.core.groups.in_python import as_json, rows_of
 from oop_engine.core.values.rfc3339 import moment_texts
@@ -93,3 +93,15 @@ def test_pandas_reads_what_is_written(tmp_path: Path, form: str) -> None:
     read = pd.read_csv if form == "csv" else partial(pd.read_json, lines=True)
     found = pd.to_datetime(read(path)["at"])
     assert [round(moment.timestamp(), 6) for moment in found] == [second + 1e-6 for second in SECONDS]
+
+
+@pytest.mark.parametrize("text", ["2026-03-01T12:00:02.800Z", "2026-03-01 12:00:02+05:30"])
+def test_a_text_with_an_offset_in_a_column_without_a_zone_has_its_way_out(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(f"at,k\n{text},a\n")
+    words = "it has an offset, and the column no zone: declare timestamp[us, tz=UTC], in SQL TIMESTAMPTZ"
+    log = stream("log", {"at": "timestamp[us]", "k": "string"}).event_time("at", "5 s")
+    outcome = log.run(path, bad_rows="count")
+    assert [reason.endswith(words) for reason in outcome.refused["log"]] == [True]
+    with_zone = stream("log", {"at": "timestamp[us, tz=UTC]", "k": "string"}).event_time("at", "5 s")
+    assert with_zone.run(path).table.num_rows == 1
