@@ -1,4 +1,4 @@
-"""Result rows: what a run emits, row by row, for ``async for``, while the run waits for those who read."""
+"""Result rows: the results of a run, row by row, for ``async for``, while the run waits for those who read."""
 
 from __future__ import annotations
 
