@@ -357,6 +357,7 @@ def first_time(cells, gaps):
     begins, first = cells.begins, _FOREVER
     if len(begins):
         first = _first_in(cells, gaps, first_block(begins))
+    # The block that is lowest goes first: most others are then above its first time, and are not opened.
     for block in range(len(begins)):
         if begins[block] < first:
             first = min(first, _first_in(cells, gaps, block))
