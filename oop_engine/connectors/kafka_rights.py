@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from oop_engine.core.errors import SetupError
@@ -23,11 +24,31 @@ def kafka_client(kind: Any, options: dict[str, Any], place: str) -> Any:
 
 
 class KafkaRights:
-    """The rights of a client; ``place``: the topic and its brokers, in messages."""
+    """The rights of a client, and its patience; ``place``: the topic and its brokers, in messages.
+
+    ``leaves``: nobody waits for an answer any more, so a step of ``_ASK_S`` is the last one.
+    """
 
     def __init__(self, place: str) -> None:
         self._place = place
         self._refusal: str | None = None
+        self.leaves = False
+
+    def leave(self) -> None:
+        """Wait no longer; any thread may call it."""
+        self.leaves = True
+
+    def in_steps(self, call: Callable[[float], Any], answer_s: float) -> Any:
+        """Return the answer to a call with a time limit, which goes on where it is called again."""
+        until = wall() + answer_s
+        while True:
+            try:
+                return call(min(_ASK_S, answer_s))
+            except Exception as error:
+                found: Any = error.args[0] if error.args else None
+                late = hasattr(found, "code") and found.code() == found._TIMED_OUT
+                if not late or self.leaves or wall() >= until:
+                    raise
 
     def refused(self, error: Any) -> bool:
         """Learn an error of librdkafka; tell whether it is one of the name or the password."""
@@ -53,5 +74,5 @@ class KafkaRights:
             except Exception:
                 client.poll(0)  # which tells of errors
                 self.check()
-                if wall() >= until:
+                if self.leaves or wall() >= until:
                     raise

@@ -29,6 +29,8 @@ _LOG = logging.getLogger("oop_engine")
 _FIRST_S, _MOST_S = 0.1, 10.0
 _STEADY_S = 10.0
 """Seconds that a connection must last, so that the next pause is short again."""
+_LEFT_S = 2.0
+"""Seconds for which a service that is stopped waits for a server that is away."""
 _TOLD_S = 60.0
 """Seconds between two lines of the log about losses of one connection."""
 
@@ -119,6 +121,22 @@ class ServerLink:
                 each.cancel()
 
 
+async def _unless_stopped(work: Callable[[], Awaitable[T]], stop: asyncio.Event, link: ServerLink) -> T:
+    """Return the result of one more try, which is given up ``_LEFT_S`` after ``stop``, as ``LeftError`` then."""
+    trying, stopping = asyncio.ensure_future(work()), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({trying, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({trying}, timeout=_LEFT_S)
+    finally:
+        stopping.cancel()
+        if not trying.done():
+            trying.cancel()
+            await asyncio.wait({trying})
+    if trying.cancelled() and stop.is_set():
+        raise LeftError(link.name) from UnreachableError(f"no answer within {_LEFT_S:g} s")
+    return trying.result()
+
+
 async def again(
     link: ServerLink,
     work: Callable[[], Awaitable[T]],
@@ -134,7 +152,7 @@ async def again(
     with ExitStack() as away:
         while True:
             try:
-                found = await work()
+                found = await (_unless_stopped(work, stop, link) if waiting else work())
             except UnreachableError as error:
                 if not waiting:
                     away.enter_context(held())

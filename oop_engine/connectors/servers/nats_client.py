@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
-__all__ = ["nats_connected"]
+__all__ = ["nats_closed", "nats_connected"]
+
+_CLOSE_S = 1.0
+"""Seconds for a client to close, and for each try to end its tasks."""
 
 
 async def nats_connected(
@@ -21,13 +25,40 @@ async def nats_connected(
         if isinstance(error, ssl.SSLError) and not failed.done():
             failed.set_result(error)
 
-    connecting = asyncio.ensure_future(nats.connect(server, error_cb=heard, **options))
+    client = nats.NATS()
+    connecting = asyncio.ensure_future(client.connect(server, error_cb=heard, **options))
     try:
         await asyncio.wait({connecting, failed}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         if not connecting.done():
             connecting.cancel()
             await asyncio.gather(connecting, return_exceptions=True)
+        if connecting.cancelled() or connecting.exception() is not None:
+            await nats_closed(client)
     if failed.done() and connecting.cancelled():
         raise failed.result()
-    return await connecting
+    await connecting
+    return client
+
+
+async def nats_closed(client: Any) -> None:
+    """Close a client, and end its tasks: it leaves some where the server has gone, or is silent."""
+    tasks = {
+        task
+        for task in [*vars(client).values(), *_of_subscriptions(client)]
+        if isinstance(task, asyncio.Task)
+    }
+    tasks.discard(asyncio.current_task())
+    try:
+        with suppress(Exception):  # it may write to a connection that is closed
+            async with asyncio.timeout(_CLOSE_S):
+                await client.close()
+    finally:
+        while tasks := {task for task in tasks if not task.done()}:
+            for task in tasks:
+                task.cancel()  # again, if it gets over that
+            await asyncio.wait(tasks, timeout=_CLOSE_S)
+
+
+def _of_subscriptions(client: Any) -> list[Any]:
+    return [getattr(each, "_wait_for_msgs_task", None) for each in getattr(client, "_subs", {}).values()]

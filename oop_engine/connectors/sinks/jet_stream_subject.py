@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Any, TypeVar
 
 from oop_engine.connectors import link
@@ -13,7 +12,7 @@ from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.refusals import refused_by_nats
 from oop_engine.connectors.registry.declared_format import DeclaredFormat
-from oop_engine.connectors.servers.nats_client import nats_connected
+from oop_engine.connectors.servers.nats_client import nats_closed, nats_connected
 from oop_engine.connectors.servers.reasons import why_not
 from oop_engine.connectors.sinks.held import HeldSink, Keyed, TooLargeError
 from oop_engine.connectors.sinks.taken_up import TakenUp
@@ -207,10 +206,9 @@ class JetStreamSubject(HeldSink):
 
     async def close(self) -> None:
         """Disconnect."""
-        if self._client is not None:
-            with suppress(*self.failures, RuntimeError):  # it may write to a connection that is closed
-                await self._client.close()
-        self._client = None
+        client, self._client = self._client, None
+        if client is not None:
+            await nats_closed(client)
 
     @property
     def topic(self) -> str:

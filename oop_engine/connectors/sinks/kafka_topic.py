@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Callable
+from concurrent.futures import wait
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from oop_engine.connectors import link
@@ -27,6 +30,8 @@ _MOST_BYTES = 1_000_000
 """The limit of librdkafka, which brokers have, too, unless ``message.max.bytes`` is another one."""
 _HEAD = 512
 """Bytes of a batch besides the key and the payload of its only message."""
+_STEP_S = 1.0
+"""Seconds in which one who leaves gives up a wait for an answer."""
 _LOOK_S = 10.0
 """Seconds from a look at the id of the topic to the next."""
 _LOG = logging.getLogger("oop_engine")
@@ -57,11 +62,16 @@ class KafkaTopic(HeldSink):
 
     async def connect(self) -> None:
         """Begin to be the only one who sends under the name of this run."""
-        await on_thread(self._connect)
+        await self._aside(self._connect)
 
     async def send(self, run: str, epoch: int, messages: list[Keyed], mark: Any) -> None:
         """Send the messages of an epoch, unless that was done."""
-        await on_thread(self._send, epoch, messages, mark)
+        await self._aside(self._send, epoch, messages, mark)
+
+    async def _aside(self, work: Callable[..., None], *given: Any) -> None:
+        """Do work on a thread; a caller that is cancelled waits for one answer that may not come, not for all."""
+        self._rights.leaves = False
+        await on_thread(work, *given, leave=self._rights.leave)
 
     async def mark(self) -> str | None:
         """Return the id of the topic; None: brokers do not tell."""
@@ -108,7 +118,7 @@ class KafkaTopic(HeldSink):
         if most < own:  # else small messages go in batches that the brokers refuse
             batch = min(most, int(self._options.get("batch.size", most)))
             self._producer = kafka.Producer({**producing, "batch.size": batch})
-        self._producer.init_transactions(link.ANSWER_S)
+        self._rights.in_steps(self._producer.init_transactions, link.ANSWER_S)
         self._look()
         self.most_bytes = max(most - _HEAD, 1)
 
@@ -133,7 +143,9 @@ class KafkaTopic(HeldSink):
             client = admin.AdminClient(common)  # which has to live until the answer
             asked = client.describe_configs([topic], request_timeout=link.ANSWER_S / 2)
             with suppress(*self.failures, LookupError, TypeError, ValueError):
-                self._limit = int(asked[topic].result()["max.message.bytes"].value)
+                while not asked[topic].done() and not self._rights.leaves:
+                    wait([asked[topic]], _STEP_S)
+                self._limit = int(asked[topic].result(0)["max.message.bytes"].value)
             self._limit = self._limit or sys.maxsize
         return self._limit
 
@@ -152,7 +164,7 @@ class KafkaTopic(HeldSink):
         except kafka.KafkaException as error:
             if not (away := kafka_is_away(kafka.KafkaError, error.args[0])):
                 with suppress(kafka.KafkaException):
-                    self._producer.abort_transaction(link.ANSWER_S)
+                    self._rights.in_steps(self._producer.abort_transaction, link.ANSWER_S)
             self._let_go()
             if error.args[0].code() in (
                 kafka.KafkaError.MSG_SIZE_TOO_LARGE,
@@ -184,7 +196,7 @@ class KafkaTopic(HeldSink):
     def _in_one(self, kafka: Any, epoch: int, rows: list[Keyed]) -> None:
         """Send the messages of an epoch and its number in one transaction, unless that was done."""
         mark = kafka.TopicPartition(self._topic, 0, epoch)
-        done = self._consumer.committed([mark], timeout=link.ANSWER_S)[0].offset
+        done = self._rights.in_steps(partial(self._consumer.committed, [mark]), link.ANSWER_S)[0].offset
         if done >= epoch:
             return
         if self._is_lost():
@@ -197,10 +209,11 @@ class KafkaTopic(HeldSink):
                     break
                 except BufferError:  # the queue is full until some are sent
                     self._producer.poll(1.0)
-        self._producer.send_offsets_to_transaction(
-            [mark], self._consumer.consumer_group_metadata(), link.ANSWER_S
+        numbered = self._consumer.consumer_group_metadata()
+        self._rights.in_steps(
+            partial(self._producer.send_offsets_to_transaction, [mark], numbered), link.ANSWER_S
         )
-        self._producer.commit_transaction(link.ANSWER_S)
+        self._rights.in_steps(self._producer.commit_transaction, link.ANSWER_S)
 
     @property
     def topic(self) -> str:

@@ -17,7 +17,7 @@ from oop_engine.connectors.library import library
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.payload import Payload
 from oop_engine.connectors.refusals import refused_by_nats
-from oop_engine.connectors.servers.nats_client import nats_connected
+from oop_engine.connectors.servers.nats_client import nats_closed, nats_connected
 from oop_engine.connectors.servers.reasons import why_not
 from oop_engine.connectors.servers.stream_log import StreamLog
 from oop_engine.connectors.source import Format, LiveSource, Position
@@ -102,8 +102,7 @@ class JetStream(LiveSource):
             raise (SetupError if known or refused else UnreachableError)(msg) from cause
         finally:
             leaving.set()
-            with suppress(errors.Error, OSError, RuntimeError):  # it may write to a connection that is closed
-                await client.close()
+            await nats_closed(client)
 
     async def _begin(self, broken: deque[Exception], leaving: asyncio.Event) -> Any:
         nats = library("nats", "nats", "JetStream")
