@@ -1,4 +1,4 @@
-"""Result rows: the results of a run, row by row, for ``async for``, while the run waits for those who read."""
+"""Result rows: the results of a run, row by row, for ``async for``; the run waits for its readers."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class ResultRows:
                 return
 
     async def _next_page(self) -> bool:
-        """Wait for the next page; tell whether there is one."""
+        """Wait for the next page; return whether there is one."""
         waiting, task = self._waiting, self._task
         while not waiting.pages and not self._left:
             if task is None or task.done():
