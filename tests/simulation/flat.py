@@ -1,0 +1,170 @@
+"""Flat: what an operator keeps of a stream whose keys come and go, however long the stream is.
+
+``python -m tests.simulation.flat TIMES``: each case of the contract suite gets so many times as many
+rounds, and may not keep more than it did at first.  A round has rows of new keys and of some that stay, out of order,
+and punctuation that is past all rows of earlier rounds (``WAYS``).  Tuples, partials, groups, bytes of the state and of
+its snapshot, and the counters are looked at behind each round: numbers, not clocks.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from oop_engine import FOREVER, GroupWise, Linear, Operator, Page, Punctuation, Schema
+from oop_engine.testing import Case, Driver
+from tests.cases import all_cases
+
+__all__ = ["MUST_STAY", "ROUNDS", "WAYS", "asked", "grown"]
+
+ROUNDS = 24
+ROWS, STAY = 96, 8  # of a round and input: rows, each of a new key but for those of the keys that stay
+SPAN = 400  # of event time in a round: longer than windows, gaps and bands of the cases
+MARGIN = {"tuples": 800, "partials": 200, "groups": 300, "nbytes": 48_000, "snapshot": 48_000, "counters": 0}
+"""What may come on top of 1.25 times as much as before."""
+
+
+class Kept(NamedTuple):
+    """What an operator keeps at a moment."""
+
+    tuples: int
+    partials: int
+    groups: int
+    nbytes: int
+    snapshot: int
+    counters: int
+
+
+Way = Callable[[Schema, tuple[str, ...], Page, int], Iterator[Punctuation]]
+
+
+def _linear(schema: Schema, keys: tuple[str, ...], page: Page, now: int) -> Iterator[Punctuation]:
+    yield Linear(now)
+
+
+def _ended(schema: Schema, keys: tuple[str, ...], page: Page, now: int) -> Iterator[Punctuation]:
+    """New keys are over, those that stay have come to ``now``; there is no bound of the whole stream."""
+    below = np.full(len(page), FOREVER)
+    below[:STAY] = now
+    yield GroupWise(page.batch.select(keys), below)
+
+
+def _ahead(schema: Schema, keys: tuple[str, ...], page: Page, now: int) -> Iterator[Punctuation]:
+    """Each key has come to ``now``, the whole stream is two rounds behind."""
+    yield GroupWise(page.batch.select(keys), np.full(len(page), now))
+    yield Linear(now - 2 * SPAN)
+
+
+WAYS: dict[str, Way] = {"linear": _linear, "ended": _ended, "ahead": _ahead}
+
+_EACH_KEY = (
+    "something of each key stays until the key ends for good: a later row may need it, or an empty window"
+)
+_DROPS = "it drops punctuation of groups, so no bound passes a row and no key ends"
+_WAITS = "a partition without a time is complete when its key ends"
+_UNENDED = (
+    "consolidate-empty", "delimited", "folded-together", "folded-user-global", "folded-user-landmark",
+    "folded-user-rows-of-group", "last-rows", "latest", "oa_join-as_of-left", "oa_join-as_of-left-speculative",
+    "oa_join-as_of-slow", "opob_join-as_of", "ranked-as-they-came", "ranked-of-group", "slide-by-arrival",
+    "values-gaps-empty", "values-landmark",
+)  # fmt: skip
+MUST_STAY: dict[tuple[str, str], str] = {
+    **{(case, way): _EACH_KEY for case in _UNENDED for way in ("linear", "ahead")},
+    **{(case, "ended"): _DROPS for case in ("opob_join-as_of", "latest", "latest-few")},
+    **{("top_n-of_keys", way): _WAITS for way in WAYS},
+}
+"""Case and way: why what it keeps grows with its keys, in words."""
+
+_OTHERS = {
+    "punctuate-count": "its tuples are late after so many others",
+    "describe-rolled_up": "its groups are all given to the operator",
+    "describe-fewer_attributes": "its groups are all given to the operator",
+}
+"""Cases that such a stream does not suit, and why."""
+
+
+def asked() -> list[tuple[Case, str]]:
+    """Return the cases, each with the ways in which its streams can be punctuated."""
+    return [
+        (case, way)
+        for case in all_cases()
+        if case.id not in _OTHERS
+        for way in WAYS
+        if way == "linear" or _keys(case.operator, case.inputs)
+    ]
+
+
+def _keys(operator: Operator, inputs: tuple[Schema, ...]) -> list[tuple[str, ...]]:
+    return list(operator.partition_keys(inputs) or ())
+
+
+def rounds(case: Case, way: str, count: int) -> Iterator[Kept]:
+    """Run so many rounds; yield what is kept after each."""
+    driver = Driver(case.operator, *case.inputs)
+    keys = _keys(case.operator, case.inputs)
+    for number in range(count):
+        pages = [_page(case, port, number, keys) for port in range(len(case.inputs))]
+        for port, page in enumerate(pages):
+            driver.feed(port, page)
+        for port, page in enumerate(pages):
+            names = tuple(dict.fromkeys(key[port] for key in keys))
+            for punctuation in WAYS[way](case.inputs[port], names, page, (number + 1) * SPAN):
+                driver.feed(port, punctuation)
+        for messages in driver.out:
+            messages.clear()
+        operator = driver.operator
+        yield Kept(*operator.state(), len(operator.snapshot()), len(operator.counts()))
+
+
+def _page(case: Case, port: int, number: int, keys: list[tuple[str, ...]]) -> Page:
+    schema = case.inputs[port]
+    rng = np.random.default_rng([number, port])
+    new = np.arange(ROWS) + 1000 + number * ROWS
+    new[:STAY] = np.arange(STAY)
+    times = number * SPAN + rng.integers(0, SPAN, ROWS)
+    if case.operator.needs_order:
+        times.sort()
+    known = {key[port] for key in keys}
+    columns = {name: _column(case, schema, name, new, name in known) for name in schema.names}
+    columns[schema.progressing] = pa.array(times).cast(pa.int64()).cast(schema.type_of(schema.progressing))
+    if schema.change is not None:
+        columns[schema.change] = pa.array(np.ones(ROWS, np.int64)).cast(schema.type_of(schema.change))
+    return Page.of(schema, columns, np.arange(number * ROWS, (number + 1) * ROWS))
+
+
+def _column(case: Case, schema: Schema, name: str, keys: Any, is_key: bool) -> pa.Array:
+    kind = schema.type_of(name)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return pa.array([f"key {key}" for key in keys.tolist()], kind)
+    if name in case.domains and not (is_key and pa.types.is_integer(kind)):
+        values = case.domains[name]
+        return pa.array([values[key % len(values)] for key in keys.tolist()], kind)
+    return pa.array(keys % 100 if kind.bit_width == 8 else keys).cast(kind)
+
+
+def grown(case: Case, way: str, times: int) -> list[str]:
+    """Return in words what is more in the last of so many times ``ROUNDS`` than it was in the first ones."""
+    kept = list(rounds(case, way, times * ROUNDS))
+    found = []
+    for at, name in enumerate(Kept._fields):
+        before, after = (max(of[at] for of in part) for part in (kept[:ROUNDS], kept[-ROUNDS:]))
+        if 4 * after > 5 * before + 4 * MARGIN[name]:
+            found.append(f"{name} grow: {before:,} in the first {ROUNDS} rounds, {after:,} in the last")
+    return found
+
+
+def main() -> int:
+    wrong = 0
+    for case, way in asked():
+        found = grown(case, way, int(sys.argv[1]))
+        wrong += bool(found) and (case.id, way) not in MUST_STAY
+        print(f"{case.id}, {way}: {'; '.join(found) or 'flat'}", flush=True)
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
