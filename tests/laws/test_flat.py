@@ -1,4 +1,4 @@
-"""What operators keep does not grow with the stream (``python -m tests.simulation.flat 10``: all cases, for longer)."""
+"""The state of operators does not grow with a stream (``python -m tests.simulation.flat 10``: all cases, longer)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flat: what an operator keeps of a stream whose keys come and go, however long the stream is.
+"""Flat: the state of an operator does not grow with a stream whose keys come and go.
 
 ``python -m tests.simulation.flat TIMES``: each case of the contract suite gets so many times as many
 rounds, and may not keep more than it did at first.  A round has rows of new keys and of some that stay, out of order,
@@ -25,11 +25,11 @@ ROUNDS = 24
 ROWS, STAY = 96, 8  # of a round and input: rows, each of a new key but for those of the keys that stay
 SPAN = 400  # of event time in a round: longer than windows, gaps and bands of the cases
 MARGIN = {"tuples": 800, "partials": 200, "groups": 300, "nbytes": 48_000, "snapshot": 48_000, "counters": 0}
-"""What may come on top of 1.25 times as much as before."""
+"""Allowed on top of 1.25 times as much as before."""
 
 
 class Kept(NamedTuple):
-    """What an operator keeps at a moment."""
+    """The state of an operator at a moment, in numbers."""
 
     tuples: int
     partials: int
@@ -77,7 +77,7 @@ MUST_STAY: dict[tuple[str, str], str] = {
     **{(case, "ended"): _DROPS for case in ("opob_join-as_of", "latest", "latest-few")},
     **{("top_n-of_keys", way): _WAITS for way in WAYS},
 }
-"""Case and way: why what it keeps grows with its keys, in words."""
+"""Case and way: why its state grows with its keys."""
 
 _OTHERS = {
     "punctuate-count": "its tuples are late after so many others",
@@ -103,7 +103,7 @@ def _keys(operator: Operator, inputs: tuple[Schema, ...]) -> list[tuple[str, ...
 
 
 def rounds(case: Case, way: str, count: int) -> Iterator[Kept]:
-    """Run so many rounds; yield what is kept after each."""
+    """Run so many rounds; yield the state after each."""
     driver = Driver(case.operator, *case.inputs)
     keys = _keys(case.operator, case.inputs)
     for number in range(count):
@@ -147,7 +147,7 @@ def _column(case: Case, schema: Schema, name: str, keys: Any, is_key: bool) -> p
 
 
 def grown(case: Case, way: str, times: int) -> list[str]:
-    """Return in words what is more in the last of so many times ``ROUNDS`` than it was in the first ones."""
+    """Return a line for each number that is larger in the last of so many times ``ROUNDS`` than in the first ones."""
     kept = list(rounds(case, way, times * ROUNDS))
     found = []
     for at, name in enumerate(Kept._fields):
