@@ -105,8 +105,9 @@ lint: $(VENV)/.dev ## style and format, changing nothing
 types: $(VENV)/.dev ## strict types
 	$(BIN)/mypy
 
-warm: $(VENV)/.dev ## compile the kernels of most graphs ahead
+warm: $(VENV)/.dev ## compile the kernels of most graphs ahead, and archive the classes of Spark
 	$(BIN)/oop-engine warm --json > /dev/null
+	@$(BIN)/oop-engine warm --spark --json > /dev/null || echo 'Spark starts without an archive of its classes: slowly'
 
 rewritten: $(VENV)/.dev # pytest rewrites the asserts of each file: now, on the core that the types leave, not in every process
 	@$(BIN)/python -m pytest --collect-only -qq $(ARGS) > /dev/null || true # what is wrong is told by the tests

@@ -13,8 +13,11 @@ __all__ = ["warm"]
 
 
 @click.command()
+@click.option(
+    "--spark", is_flag=True, help="Also archive the classes of Spark: a session starts in half the time."
+)
 @json_option
-def warm(as_json: bool) -> None:
+def warm(spark: bool, as_json: bool) -> None:
     """Compile the kernels that most graphs use, and keep them for all later runs.
 
     It takes a minute or two, and nothing the second time.  They are kept beside the installed package, or in the
@@ -24,8 +27,13 @@ def warm(as_json: bool) -> None:
     \b
     Compile now, so that no first run is slow:
       oop-engine warm
+
+    \b
+    The same, and sessions of Spark on this machine start in half the time; takes another minute and 150 MB:
+      oop-engine warm --spark
     """
     from oop_engine.lab import warm as kernels
+    from oop_engine.lab.warm_spark import warm_spark
 
     found = []
     with only_json(as_json):
@@ -34,7 +42,10 @@ def warm(as_json: bool) -> None:
             if not as_json:
                 click.echo(f"{one.what}: {one.kernels} kernels, {one.wall_s:.1f} s")
         folder = kernels.cache_folder()
+        archive = str(warm_spark()) if spark else None
     if as_json:
-        print_json({"folder": folder, "compiled": [asdict(one) for one in found]})
+        print_json({"folder": folder, "compiled": [asdict(one) for one in found], "spark": archive})
         return
     click.echo(f"all kernels are in {folder}")
+    if archive is not None:
+        click.echo(f"the classes of Spark are in {archive}")

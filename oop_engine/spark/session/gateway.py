@@ -16,10 +16,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from oop_engine.spark.session.class_archive import is_archived
+
 __all__ = ["LOG", "gateway_to_jvm"]
 
 LOG = "spark.log"
-ENDS_WITHIN_S = 20
+ENDS_WITHIN_S, WRITES_WITHIN_S = 20, 300
 _SETTINGS, _REACHED = "settings.properties", "gateway"
 _LOOK_EVERY_S = 0.1
 _ASCII = 128
@@ -49,7 +51,8 @@ def gateway_to_jvm(settings: Mapping[str, str], folder: Path) -> Iterator[Any]:
     finally:
         if gateway is not None:
             gateway.shutdown()
-        _end(process, at_once=gateway is None)
+        most_s = WRITES_WITHIN_S if is_archived(settings) else ENDS_WITHIN_S
+        _end(process, most_s if gateway is not None else 0)
         if (
             gateway is not None and SparkContext._gateway is gateway
         ):  # else the next session would look for this one
@@ -112,11 +115,11 @@ def _set(variables: Mapping[str, str]) -> Iterator[None]:
             del os.environ[name]
 
 
-def _end(process: subprocess.Popen[bytes], *, at_once: bool) -> None:
+def _end(process: subprocess.Popen[bytes], most_s: float) -> None:
     assert process.stdin is not None
     process.stdin.close()  # the sign for the JVM to end
     try:
-        process.wait(0 if at_once else ENDS_WITHIN_S)
+        process.wait(most_s)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from oop_engine.core.errors import SetupError
+from oop_engine.spark.session.class_archive import mapped
 from oop_engine.spark.session.gateway import LOG, gateway_to_jvm
 from oop_engine.spark.session.java import java_home
 from oop_engine.spark.session.settings import check, check_packages, is_local, settings_for, shown
@@ -141,11 +142,12 @@ def _started(master: str, app: str, quick: bool, given: dict[str, str]) -> Itera
         stack.enter_context(terminable())
         folder = Path(tempfile.mkdtemp(prefix="oop-engine-spark-"))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        named = settings_for(master, folder, quick=quick, given=given)
+        named, home = settings_for(master, folder, quick=quick, given=given), java_home()
+        named = mapped(named, home) if is_local(master) else named
         conf = SparkConf(loadDefaults=False).setAll([*named.items()]).setAppName(app)
         stack.enter_context(_interrupts_as_before())
         _hush()
-        with _environment(master, folder), _told(folder / LOG):
+        with _environment(master, folder, home), _told(folder / LOG):
             gateway = stack.enter_context(gateway_to_jvm(named, folder))
             context = SparkContext(conf=conf, gateway=gateway)
         context._accumulatorServer.handle_error = _silent  # it prints a trace when the JVM is killed
@@ -193,9 +195,9 @@ def _forget(context: SparkContext) -> None:
 
 
 @contextmanager
-def _environment(master: str, folder: Path) -> Iterator[None]:
+def _environment(master: str, folder: Path, home: Path) -> Iterator[None]:
     """Set the environment of a JVM and its Python workers, while they are started."""
-    ours = {"JAVA_HOME": str(java_home())}
+    ours = {"JAVA_HOME": str(home)}
     if is_local(master):
         ours |= {"PYSPARK_PYTHON": str(_python(folder)), "SPARK_LOCAL_IP": "127.0.0.1"}
         ours[LOADED] = loaded_here()

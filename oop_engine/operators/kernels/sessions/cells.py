@@ -110,7 +110,8 @@ def assign_cells(cells, slots, times, gap, ring, of):
             opened += until[slot] == _FOREVER
             until[slot] = min(until[slot], some[i] + gap)
             of_block = np.uintp(slot) >> _BLOCKS
-            if some[i] + gap < least[of_block]:  # seldom
+            # Seldom: a branch is sooner than to store each time.
+            if some[i] + gap < least[of_block]:
                 least[of_block] = some[i] + gap
         used += found
     counts[USED], counts[OPEN] = used, opened
