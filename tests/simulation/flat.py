@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from oop_engine import FOREVER, GroupWise, Linear, Operator, Page, Punctuation, Schema
 from oop_engine.testing import Case, Driver
 from tests.cases import all_cases
 
-__all__ = ["MUST_STAY", "ROUNDS", "WAYS", "asked", "grown"]
+__all__ = ["MUST_STAY", "ROUNDS", "WAYS", "asked", "grown", "page_of"]
 
 ROUNDS = 24
 ROWS, STAY = 96, 8  # of a round and input: rows, each of a new key but for those of the keys that stay
@@ -107,7 +108,7 @@ def rounds(case: Case, way: str, count: int) -> Iterator[Kept]:
     driver = Driver(case.operator, *case.inputs)
     keys = _keys(case.operator, case.inputs)
     for number in range(count):
-        pages = [_page(case, port, number, keys) for port in range(len(case.inputs))]
+        pages = [_page(case, port, number) for port in range(len(case.inputs))]
         for port, page in enumerate(pages):
             driver.feed(port, page)
         for port, page in enumerate(pages):
@@ -120,20 +121,24 @@ def rounds(case: Case, way: str, count: int) -> Iterator[Kept]:
         yield Kept(*operator.state(), len(operator.snapshot()), len(operator.counts()))
 
 
-def _page(case: Case, port: int, number: int, keys: list[tuple[str, ...]]) -> Page:
-    schema = case.inputs[port]
-    rng = np.random.default_rng([number, port])
+def _page(case: Case, port: int, number: int) -> Page:
     new = np.arange(ROWS) + 1000 + number * ROWS
     new[:STAY] = np.arange(STAY)
-    times = number * SPAN + rng.integers(0, SPAN, ROWS)
+    return page_of(case, port, number, new, SPAN)
+
+
+def page_of(case: Case, port: int, number: int, keys: NDArray[np.int64], span: int) -> Page:
+    """Return page ``number`` of an input: a row for each of ``keys``, at random times of its part of ``span`` units."""
+    schema, rows = case.inputs[port], len(keys)
+    times = number * span + np.random.default_rng([number, port]).integers(0, span, rows)
     if case.operator.needs_order:
         times.sort()
-    known = {key[port] for key in keys}
-    columns = {name: _column(case, schema, name, new, name in known) for name in schema.names}
+    known = {key[port] for key in _keys(case.operator, case.inputs)}
+    columns = {name: _column(case, schema, name, keys, name in known) for name in schema.names}
     columns[schema.progressing] = pa.array(times).cast(pa.int64()).cast(schema.type_of(schema.progressing))
     if schema.change is not None:
-        columns[schema.change] = pa.array(np.ones(ROWS, np.int64)).cast(schema.type_of(schema.change))
-    return Page.of(schema, columns, np.arange(number * ROWS, (number + 1) * ROWS))
+        columns[schema.change] = pa.array(np.ones(rows, np.int64)).cast(schema.type_of(schema.change))
+    return Page.of(schema, columns, np.arange(number * rows, (number + 1) * rows))
 
 
 def _column(case: Case, schema: Schema, name: str, keys: Any, is_key: bool) -> pa.Array:
