@@ -14,7 +14,9 @@ __all__ = ["warm"]
 
 @click.command()
 @click.option(
-    "--spark", is_flag=True, help="Also archive the classes of Spark: a session starts in half the time."
+    "--spark",
+    is_flag=True,
+    help="Also archive the classes of Spark: with Java 17 a session starts in half the time.",
 )
 @json_option
 def warm(spark: bool, as_json: bool) -> None:
@@ -29,7 +31,7 @@ def warm(spark: bool, as_json: bool) -> None:
       oop-engine warm
 
     \b
-    The same, and sessions of Spark on this machine start in half the time; takes another minute and 150 MB:
+    The same, and sessions of Spark start in half the time; another minute, and 170 MB:
       oop-engine warm --spark
     """
     from oop_engine.lab import warm as kernels
