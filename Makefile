@@ -23,7 +23,7 @@ DOCUMENTED := oop_engine oop_engine.traces oop_engine.testing oop_engine.testing
   oop_engine.runners.inline oop_engine.runners.local oop_engine.spark.run oop_engine.spark.io.sinks \
   oop_engine.operators oop_engine.operators.rewrites.in_order oop_engine.core.halves oop_engine.scenarios.truth
 
-.PHONY: check explore queries cancellations cuts knobs faults warm rewritten simulate rotations soak kills servers test-servers help demo demo-spark scenarios test fuzz lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
+.PHONY: check explore queries cancellations cuts flat knobs faults warm rewritten simulate rotations soak kills servers test-servers help demo demo-spark scenarios test fuzz lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -97,6 +97,9 @@ cuts: $(VENV)/.dev ## each operator by each runner, in pages of several sizes: t
 
 rotations: $(VENV)/.dev ## a tail of a log under a simulated logrotate, with restarts: make rotations HISTORIES=10000 FROM=0
 	FROM=$(or $(FROM),0) $(BIN)/python -m tests.simulation.rotated_log $(or $(HISTORIES),10000)
+
+flat: $(VENV)/.dev ## each operator under keys that come and go: its state does not grow: make flat TIMES=6
+	$(BIN)/python -m tests.simulation.flat $(or $(TIMES),6)
 
 soak: $(VENV)/.dev ## a service for a week of virtual time, in minutes: fails when memory or files grow: make soak DAYS=7
 	$(BIN)/python -m tests.simulation.soak $(if $(filter command line,$(origin DAYS)),$(DAYS),7)

@@ -35,19 +35,22 @@ def warm(spark: bool, as_json: bool) -> None:
       oop-engine warm --spark
     """
     from oop_engine.lab import warm as kernels
-    from oop_engine.lab.warm_spark import warm_spark
+    from oop_engine.lab.warm_spark import spark_java, warm_spark
 
-    found = []
+    found, archive = [], None
     with only_json(as_json):
+        if spark:
+            spark_java()  # without it no minute is spent on kernels
         for one in kernels.warm_all():
             found.append(one)
             if not as_json:
                 click.echo(f"{one.what}: {one.kernels} kernels, {one.wall_s:.1f} s")
         folder = kernels.cache_folder()
-        archive = str(warm_spark()) if spark else None
+        if not as_json:
+            click.echo(f"all kernels are in {folder}")
+        if spark:
+            archive = str(warm_spark())
     if as_json:
         print_json({"folder": folder, "compiled": [asdict(one) for one in found], "spark": archive})
-        return
-    click.echo(f"all kernels are in {folder}")
-    if archive is not None:
+    elif archive is not None:
         click.echo(f"the classes of Spark are in {archive}")

@@ -15,10 +15,19 @@ from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 
-__all__ = ["warm_spark"]
+__all__ = ["spark_java", "warm_spark"]
 
 _SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64()}, "ts", "s")
 _ROWS, _SEGMENTS = 64, 4
+
+
+def spark_java() -> Path:
+    """Return the home of the Java of sessions; raises ``SetupError`` if it, or a package of Spark, is missing."""
+    from oop_engine.spark.session.java import java_home
+    from oop_engine.spark.session.settings import check_packages
+
+    check_packages()
+    return java_home()
 
 
 def warm_spark() -> Path:
@@ -28,15 +37,13 @@ def warm_spark() -> Path:
     Another Java or Spark needs another one.  Takes a minute of a processor and 170 MB; nothing where it is there.
     Raises ``SetupError`` if a session is active, if Java or a package is missing, or if this Java takes no archive.
     """
+    home = spark_java()
     from oop_engine.spark.io.sinks import Parquet
     from oop_engine.spark.run import run_on_spark
     from oop_engine.spark.session.class_archive import archive_of, check_taken, written
-    from oop_engine.spark.session.java import java_home
     from oop_engine.spark.session.session import active_session, session
-    from oop_engine.spark.session.settings import JVM_OPTIONS, check_packages
+    from oop_engine.spark.session.settings import JVM_OPTIONS
 
-    check_packages()
-    home = java_home()
     if (file := archive_of(home)).exists():
         return file
     if active_session() is not None:

@@ -10,6 +10,7 @@ from tests.simulation.flat import MUST_STAY, WAYS, asked, grown
 TRIED = (
     "consolidate-sessions", "distinct-by_key", "distinct-of_changes", "finalize", "oa_join-as_of-left-speculative",
     "oa_join-full-speculative", "oa_join-of_changes", "multi_join-bands", "top_n-of_keys_and_times",
+    "versions-values-many",
 )  # fmt: skip
 KEPT = [(case, way) for case, way in asked() if case.id in TRIED and (case.id, way) not in MUST_STAY]
 

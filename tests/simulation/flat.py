@@ -1,7 +1,7 @@
 """Flat: the state of an operator does not grow with a stream whose keys come and go.
 
-``python -m tests.simulation.flat TIMES``: each case of the contract suite gets so many times as many
-rounds, and may not keep more than it did at first.  A round has rows of new keys and of some that stay, out of order,
+``python -m tests.simulation.flat TIMES``: each case of the contract suite gets so many times ``ROUNDS``, and may not
+keep more at the end than at the beginning.  A round has rows of new keys and of some that stay, out of order,
 and punctuation that is past all rows of earlier rounds (``WAYS``).  Tuples, partials, groups, bytes of the state and of
 its snapshot, and the counters are looked at behind each round: numbers, not clocks.
 """
@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine import FOREVER, GroupWise, Linear, Operator, Page, Punctuation, Schema
+from oop_engine import FOREVER, GroupWise, Linear, Page, Punctuation, Schema
 from oop_engine.testing import Case, Driver
 from tests.cases import all_cases
 
-__all__ = ["MUST_STAY", "ROUNDS", "WAYS", "asked", "grown", "page_of"]
+__all__ = ["MUST_STAY", "ROUNDS", "WAYS", "asked", "grown", "keys_of", "page_of"]
 
 ROUNDS = 24
 ROWS, STAY = 96, 8  # of a round and input: rows, each of a new key but for those of the keys that stay
@@ -68,10 +68,12 @@ _EACH_KEY = (
 _DROPS = "it drops punctuation of groups, so no bound passes a row and no key ends"
 _WAITS = "a partition without a time is complete when its key ends"
 _UNENDED = (
-    "consolidate-empty", "delimited", "folded-together", "folded-user-global", "folded-user-landmark",
-    "folded-user-rows-of-group", "last-rows", "latest", "oa_join-as_of-left", "oa_join-as_of-left-speculative",
-    "oa_join-as_of-slow", "opob_join-as_of", "ranked-as-they-came", "ranked-of-group", "slide-by-arrival",
-    "values-gaps-empty", "values-landmark",
+    "all-kinds-of-windows", "buffering-landmark", "consolidate-empty", "delimited", "folded-together",
+    "folded-user-global", "folded-user-landmark", "folded-user-rows-of-group", "frames", "last-rows", "latest",
+    "oa_join-as_of-left", "oa_join-as_of-left-speculative", "oa_join-as_of-slow", "opob_join-as_of",
+    "ranked-as-they-came", "ranked-of-group", "slide-by-arrival", "values-gaps-empty", "values-landmark",
+    "versions-ranked-of-group", "versions-wid-landmark", "wid-empty", "wid-empty-adaptive", "wid-empty-panes",
+    "wid-landmark", "wid-rows-of-group",
 )  # fmt: skip
 MUST_STAY: dict[tuple[str, str], str] = {
     **{(case, way): _EACH_KEY for case in _UNENDED for way in ("linear", "ahead")},
@@ -84,6 +86,7 @@ _OTHERS = {
     "punctuate-count": "its tuples are late after so many others",
     "describe-rolled_up": "its groups are all given to the operator",
     "describe-fewer_attributes": "its groups are all given to the operator",
+    "aggregates-landmark": "sums that go on for ever do not fit 64 bits",
 }
 """Cases that such a stream does not suit, and why."""
 
@@ -95,18 +98,19 @@ def asked() -> list[tuple[Case, str]]:
         for case in all_cases()
         if case.id not in _OTHERS
         for way in WAYS
-        if way == "linear" or _keys(case.operator, case.inputs)
+        if way == "linear" or keys_of(case)
     ]
 
 
-def _keys(operator: Operator, inputs: tuple[Schema, ...]) -> list[tuple[str, ...]]:
-    return list(operator.partition_keys(inputs) or ())
+def keys_of(case: Case) -> list[tuple[str, ...]]:
+    """Return the columns that the groups of a case's operator are made of, each by its name on each input."""
+    return list(case.operator.partition_keys(case.inputs) or ())
 
 
 def rounds(case: Case, way: str, count: int) -> Iterator[Kept]:
     """Run so many rounds; yield the state after each."""
     driver = Driver(case.operator, *case.inputs)
-    keys = _keys(case.operator, case.inputs)
+    keys = keys_of(case)
     for number in range(count):
         pages = [_page(case, port, number) for port in range(len(case.inputs))]
         for port, page in enumerate(pages):
@@ -133,7 +137,7 @@ def page_of(case: Case, port: int, number: int, keys: NDArray[np.int64], span: i
     times = number * span + np.random.default_rng([number, port]).integers(0, span, rows)
     if case.operator.needs_order:
         times.sort()
-    known = {key[port] for key in _keys(case.operator, case.inputs)}
+    known = {key[port] for key in keys_of(case)}
     columns = {name: _column(case, schema, name, keys, name in known) for name in schema.names}
     columns[schema.progressing] = pa.array(times).cast(pa.int64()).cast(schema.type_of(schema.progressing))
     if schema.change is not None:
@@ -152,13 +156,18 @@ def _column(case: Case, schema: Schema, name: str, keys: Any, is_key: bool) -> p
 
 
 def grown(case: Case, way: str, times: int) -> list[str]:
-    """Return a line for each number that is larger in the last of so many times ``ROUNDS`` than in the first ones."""
+    """Return a line for each number that in all of the last quarter of so many times ``ROUNDS`` is above the first.
+
+    A number that goes up and down, as what is over goes in batches, comes down to what it was.
+    """
     kept = list(rounds(case, way, times * ROUNDS))
-    found = []
+    found, quarter = [], len(kept) // 4
     for at, name in enumerate(Kept._fields):
-        before, after = (max(of[at] for of in part) for part in (kept[:ROUNDS], kept[-ROUNDS:]))
+        before, after = max(of[at] for of in kept[:quarter]), min(of[at] for of in kept[-quarter:])
         if 4 * after > 5 * before + 4 * MARGIN[name]:
-            found.append(f"{name} grow: {before:,} in the first {ROUNDS} rounds, {after:,} in the last")
+            found.append(
+                f"{name} grow: {before:,} at most in the first {quarter} rounds, {after:,} at least in the last"
+            )
     return found
 
 

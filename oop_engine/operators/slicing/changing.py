@@ -212,9 +212,12 @@ class Changing(Closing):
             below = min(punctuation.below, FOREVER - 1)
             self.stores = [store for store in self.stores if store.until > below]
 
-    def ceiling(self, bounds: Any) -> Any:
-        """Return the bounds of the input: a definition that comes may have windows from there on."""
-        return bounds
+    def ceiling(self, below: int) -> int:
+        """Return the bound of the input: a definition that comes may have windows from there on."""
+        return below
+
+    def ceilings(self, slots: Integers, of: Integers, below: Integers) -> Integers:
+        return below
 
     def save(self) -> dict[str, Any]:
         came = [[since, {n: written(one) for n, one in windows.items()}] for since, windows in self._came]

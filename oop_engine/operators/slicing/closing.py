@@ -172,7 +172,7 @@ class Closing:
             for bound in (*self._pauses(below), below):
                 for page in self._closed(None, bound):
                     yield 0, page
-        least = int(self.ceiling(below))
+        least = self.ceiling(below)
         for store in self.stores:
             least = min(least, store.least_stamp(below))
         for grown in self._progress.advance(0, Linear(least)):
@@ -187,15 +187,19 @@ class Closing:
         slots, of = self._matching.of(punctuation)
         yield from self._close(slots, punctuation.below[of])
         least = np.minimum.reduce([one.least_stamps(slots, of, punctuation.below) for one in self.stores])
-        behind = GroupWise(punctuation.groups, np.minimum(least, self.ceiling(punctuation.below)))
+        behind = GroupWise(punctuation.groups, np.minimum(least, self.ceilings(slots, of, punctuation.below)))
         for grown in self._progress.advance(0, behind):
             yield 0, grown
         self.behind.raise_to(slots, of, punctuation)
         self._forget_dead()
 
-    def ceiling(self, bounds: Any) -> Any:
-        """Return how high bounds of the results may be, by those of the input."""
+    def ceiling(self, below: int) -> int:
+        """Return how high the bound of all results may be, by that of the input."""
         return FOREVER
+
+    def ceilings(self, slots: Integers, of: Integers, below: Integers) -> Integers:
+        """Return the same of groups with the bounds ``below``: the slot ``slots[i]`` is of group ``of[i]``."""
+        return np.full(below.shape, FOREVER)
 
     def _joint(self, bounds: dict[str, int]) -> Iterator[Emission]:
         """Close the groups all of whose values are below their bounds; nothing is passed on."""

@@ -55,10 +55,16 @@ def is_archived(settings: Mapping[str, str]) -> bool:
 def written(home: Path) -> Iterator[str]:
     """Yield the options of a JVM that runs within the block, and whose classes become the archive.
 
-    Raises ``SetupError`` if there is no archive afterwards, and ``OSError`` if the folder cannot be written.
+    Raises ``SetupError`` if there is no archive afterwards, or if the folder cannot be made.
     """
     file = archive_of(home)
-    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        msg = (
+            f"an archive of Spark's classes needs a folder that can be written: set XDG_CACHE_HOME ({error})"
+        )
+        raise SetupError(msg) from error
     new = file.with_name(f".{os.getpid()}-{file.name}")
     try:
         yield " ".join([*_upon(home, file), _quoted(_AT_EXIT, new)])
@@ -74,10 +80,15 @@ def _upon(home: Path, file: Path) -> list[str]:
     """Return the option that names the archive of Java's own classes: a new one where it comes without."""
     if any((home / "lib" / "server").glob("classes*.jsa")):
         return []
-    base = file.with_suffix(".base.jsa")
+    base = _base_of(file)
     if not base.exists():
         _java(home, "-Xshare:dump", f"{_MAPPED}{base}")
     return [_quoted(_MAPPED, base)]
+
+
+def _base_of(file: Path) -> Path:
+    """Return the file for the archive of Java's own classes, upon which that of Spark's is."""
+    return file.with_suffix(".base.jsa")
 
 
 def check_taken(home: Path, class_path: str) -> None:
@@ -89,7 +100,8 @@ def check_taken(home: Path, class_path: str) -> None:
     file = archive_of(home)
     done = _java(home, "-Xshare:on", f"{_MAPPED}{file}", "-cp", class_path, "-version")
     if done.returncode:
-        file.unlink()
+        for each in (file, _base_of(file)):
+            each.unlink(missing_ok=True)
         msg = f"the Java of {home} does not take its archive of Spark's classes, and sessions go without: Java 17 does"
         raise SetupError(msg)
 

@@ -142,6 +142,9 @@ def test_the_table_is_a_dictionary_in_the_order_of_arrival() -> None:
         ended = table.ended(bound, every).rows["n"].to_pylist()
         assert sorted(ended) == sorted(n for (_, start), n in naive.items() if start + 10 <= bound)
         assert table.least("starts", every) == min((start for _, start in naive), default=FOREVER)
+        of_each = [min((start for key, start in naive if key == slot), default=FOREVER) for slot in range(14)]
+        assert table.least_of(np.arange(14), "starts", every).tolist() == of_each
+        assert (table.least_of(np.arange(14), "ends", ~every) == FOREVER).all()
         assert len(table) == len(naive)
 
 

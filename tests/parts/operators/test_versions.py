@@ -123,6 +123,29 @@ def test_bounds_of_results_wait_for_versions_that_may_be_taken_back() -> None:
     assert [row["change"] for row in put_out(driver, Linear(25))] == [-1, 1]
 
 
+@pytest.mark.parametrize(
+    ("windows", "aggregate", "stamp", "below"),
+    [
+        (Session(10), Count(), "start", 22),
+        (Session(10), Count(), "end", 32),
+        (Tumbling(10), Median("v"), "start", 20),
+        (Tumbling(10), Median("v"), "end", 30),
+    ],
+)
+def test_bounds_of_a_group_wait_for_its_own_versions_alone(
+    windows: Any, aggregate: Any, stamp: Any, below: int
+) -> None:
+    schema = Schema({"ts": pa.int64(), "k": pa.string(), "v": pa.int64()}, "ts", "s")
+    operator = WindowAggregate(windows, {"a": aggregate}, ("k",), emit=Emit(early=AfterCount(1)), stamp=stamp)
+    driver = Driver(operator, schema)
+    driver.feed(0, Page.of(schema, {"ts": [3, 4, 25], "k": ["slow", "over", "fast"], "v": [1, 2, 3]}))
+    driver.feed(0, GroupWise.of({"k": ["over", "new", "fast"]}, [FOREVER, 7, 22]))
+    [bounds] = driver.punctuation()
+    assert isinstance(bounds, GroupWise)
+    of = dict(zip(bounds.groups["k"].to_pylist(), bounds.below.tolist(), strict=True))
+    assert (of["over"], of["fast"]) == (FOREVER, below)
+
+
 def test_sums_of_sums() -> None:
     inner = WindowAggregate(Tumbling(60), {"v": Sum("v")}, stamp="start", emit=Emit())
     hourly = WindowAggregate(Tumbling(3600), {"sum": Sum("v")})

@@ -70,6 +70,12 @@ def test_a_java_that_writes_none_is_named(home: Path) -> None:
     assert [*archive_of(home).parent.iterdir()] == []
 
 
+def test_a_folder_that_cannot_be_made_is_named(home: Path) -> None:
+    (home.parent / "cache").touch()
+    with pytest.raises(SetupError, match=r"set XDG_CACHE_HOME .*cache"), written(home):
+        pass
+
+
 def test_a_failure_within_leaves_nothing(home: Path) -> None:
     made = written(home)
     Path(made.__enter__().strip('"').removeprefix("-XX:ArchiveClassesAtExit=")).touch()
@@ -93,9 +99,10 @@ def test_an_archive_that_its_java_does_not_take_goes(home: Path) -> None:
     file = archived(home)
     check_taken(home, "spark.jar")
     assert file.exists()
+    file.with_suffix(".base.jsa").touch()
     with pytest.raises(SetupError, match=f"the Java of {home} does not take its archive"):
         check_taken(home, "spark.jar:spark.jar")
-    assert not file.exists()
+    assert [*file.parent.iterdir()] == []
 
 
 @SCRIPT

@@ -88,9 +88,17 @@ class Finals(Reviewing):
                 assert isinstance(page, Page)
                 yield page
 
-    def ceiling(self, bounds: Any) -> Any:
-        """Return how high bounds of the results may be: versions of sessions are taken back at their time."""
-        if not len(self._table):
-            return FOREVER if isinstance(bounds, int) else np.full(bounds.shape, FOREVER)
-        some, side = self._strict | self._is_copied, "ends" if self._output.stamp == "end" else "starts"
-        return np.int64(self._table.least(side, some) if some.any() else FOREVER)
+    def ceiling(self, below: int) -> int:
+        """Return how high the bound of all results may be: versions of sessions are taken back at their time."""
+        return self._table.least(self._side, self._vanishing) if self._vanishing.any() else FOREVER
+
+    def ceilings(self, slots: Integers, of: Integers, below: Integers) -> Integers:
+        """Return the same of groups: each by its own versions, however slow others are.  O(these versions)."""
+        found = np.full(below.shape, FOREVER)
+        if self._vanishing.any() and len(self._table):
+            np.minimum.at(found, of, self._table.least_of(slots, self._side, self._vanishing))
+        return found
+
+    @property
+    def _side(self) -> str:
+        return "ends" if self._output.stamp == "end" else "starts"

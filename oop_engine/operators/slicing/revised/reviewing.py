@@ -70,6 +70,7 @@ class Reviewing(Netting):
         self._copied = np.flatnonzero(self._is_copied).tolist()
         self._whole = np.array([one.whole_stream for one in output.definitions])
         self._strict = np.array([isinstance(one, Gap) for one in output.definitions])
+        self._vanishing = self._strict | self._is_copied  # a window may be none any more with a version out
         self._waiting = Waiting(active=self._asks.delays)
         lean = emit.early is None and emit.on_time and not self._waiting.active
         self._is_grid = np.array([type(one) is WindowStore for one in self.stores]) & ~self._is_copied

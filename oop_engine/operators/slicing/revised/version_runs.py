@@ -102,6 +102,7 @@ class VersionRun:
         self.alive = np.ones(hashes.size, np.bool_)
         self.size = int(hashes.size)
         self.fronts: dict[tuple[str, bytes], Front] = {}
+        self._by_slot: tuple[Integers, Integers] | None = None  # the slots in order, and their rows
         columns = versions[:-1]
         self.nbytes = sum(column.nbytes for column in columns) + int(versions.rows.get_total_buffer_size())
         self.nbytes += 3 * hashes.nbytes + self.alive.nbytes
@@ -121,6 +122,18 @@ class VersionRun:
         rows = rows[self.alive[rows]]
         rows.sort()
         return rows
+
+    def of_slots(self, slots: Integers) -> tuple[Integers, Integers]:
+        """Return the rows that are alive of some groups, each behind the place of its group in ``slots``."""
+        if self._by_slot is None:
+            order = np.argsort(self.versions.slots, kind="stable")
+            self._by_slot = self.versions.slots[order], order
+            self.nbytes += 2 * order.nbytes
+        held, order = self._by_slot
+        low = held.searchsorted(slots)
+        of, at = spread(low, held.searchsorted(slots, side="right") - low)
+        alive = self.alive[order[at]]
+        return of[alive], order[at[alive]]
 
     def drop(self, rows: Integers) -> None:
         """Mark rows, all of them alive, as dropped."""

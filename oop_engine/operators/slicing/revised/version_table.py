@@ -101,6 +101,19 @@ class VersionTable:
         fronts = [(run, self._front(run, side, numbers)) for run in self._runs]
         return min((front.least(run.alive, FOREVER) for run, front in fronts), default=FOREVER)
 
+    def least_of(self, slots: Integers, side: str, numbers: Mask) -> Integers:
+        """Return the least ``side`` of such versions of each group, int64 (n,); ``FOREVER``: it has none.
+
+        Amortised O(log versions) a group, and O(versions of these groups).
+        """
+        found = np.full(slots.size, FOREVER)
+        for run in self._runs:
+            of, rows = run.of_slots(slots)
+            some = np.flatnonzero(numbers[run.versions.numbers[rows]])
+            np.minimum.at(found, of[some], getattr(run.versions, side)[rows[some]])
+        self.nbytes = sum(run.nbytes for run in self._runs)
+        return found
+
     @staticmethod
     def _front(run: VersionRun, side: str, numbers: Mask) -> Front:
         name = side, numbers.tobytes()
