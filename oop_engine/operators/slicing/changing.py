@@ -217,6 +217,7 @@ class Changing(Closing):
         return below
 
     def ceilings(self, slots: Integers, of: Integers, below: Integers) -> Integers:
+        """Return the same of groups: their own bounds."""
         return below
 
     def save(self) -> dict[str, Any]:
