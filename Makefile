@@ -23,7 +23,7 @@ DOCUMENTED := oop_engine oop_engine.traces oop_engine.testing oop_engine.testing
   oop_engine.runners.inline oop_engine.runners.local oop_engine.spark.run oop_engine.spark.io.sinks \
   oop_engine.operators oop_engine.operators.rewrites.in_order oop_engine.core.halves oop_engine.scenarios.truth
 
-.PHONY: check explore queries cancellations cuts flat knobs faults warm rewritten simulate rotations soak kills servers test-servers help demo demo-spark scenarios test fuzz lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
+.PHONY: check explore queries cancellations cuts flat knobs faults warm rewritten simulate rotations soak kills servers test-servers test-all help demo demo-spark scenarios test fuzz lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,15 +43,18 @@ demo-spark: $(VENV)/.spark ## run the flights and the links on Spark too (Java c
 	$(BIN)/oop-engine replay nyc_flights --on spark --compare
 	$(BIN)/oop-engine replay links --on spark --compare
 
-test: export PYTHONDONTWRITEBYTECODE := # many processes load what the first of them has compiled
-test: export PYTHONHASHSEED ?= $(SEED)
-test: lint ## lint, strict types, then all tests: layers, docs, examples, laws
+test: QUICK := --quick
+test: test-all ## lint, strict types, then the tests with fewer examples (tests/quick.py): before each commit
+
+test-all: export PYTHONDONTWRITEBYTECODE := # many processes load what the first of them has compiled
+test-all: export PYTHONHASHSEED ?= $(SEED)
+test-all: lint ## the same with all examples and all cases: kills, all scenarios, much of Spark; before a merge, and by CI
 	@$(MAKE) --no-print-directory --jobs=2 warm types rewritten
 	@echo "seed of hashes: PYTHONHASHSEED=$$PYTHONHASHSEED"
-	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup --durations=20 $(ARGS)
+	$(BIN)/python -m pytest $(QUICK) --numprocesses $(JOBS) --dist loadgroup --durations=20 $(ARGS)
 
 check: lint ## lint, and the laws: contract of each operator, windows, random graphs, transcripts, layers
-	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup -m 'not spark' tests/laws $(ARGS)
+	$(BIN)/python -m pytest --quick --numprocesses $(JOBS) --dist loadgroup -m 'not spark' tests/laws $(ARGS)
 
 explore: $(VENV)/.dev ## all property tests with many times more examples, other ones each time: make explore TIMES=200
 	OOP_ENGINE_EXPLORE=$(or $(TIMES),20) $(BIN)/python -m pytest --numprocesses $(JOBS) -m 'not spark' tests $(ARGS)

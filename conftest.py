@@ -76,6 +76,12 @@ pytest_collect_file = SybilCollection(
 ).pytest()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--quick", action="store_true", help="fewer examples, and of slow families some cases: tests/quick.py"
+    )
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the blocks of a page in one process: each goes on where the one before ended."""

@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, is_hypothesis_test, settings
+from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
+
+from tests.quick import SHARE, left_out, with_examples
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_SETTINGS = "_hypothesis_internal_use_settings"
 settings.register_profile(
     "deterministic",
     derandomize=True,
@@ -35,6 +36,11 @@ settings.register_profile(
     max_examples=60 * max(TIMES, 1),
     database=DirectoryBasedExampleDatabase(".hypothesis/examples"),
     print_blob=True,
+)
+settings.register_profile(
+    "quick",
+    settings.get_profile("deterministic"),
+    max_examples=int(settings.get_profile("deterministic").max_examples * SHARE),
 )
 settings.load_profile("exploring" if TIMES else "deterministic")
 
@@ -63,28 +69,33 @@ def _log_level() -> Iterator[None]:
     log.setLevel(before)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Load the examples of the quick run before the modules of tests, some of which count in shares of them."""
+    if config.getoption("--quick"):
+        settings.load_profile("quick")
+
+
 @pytest.hookimpl(wrapper=True)  # around the hook of pytest-xdist, which reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Keep tests of Spark in one process, and begin with them: each has work for more than a core."""
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+    if config.getoption("--quick"):
+        _leave_out(config, items)
     if TIMES:
-        items[:] = [item for item in items if _explores(item)]
+        items[:] = [item for item in items if with_examples(item, TIMES)]
     for item in items:
         if item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.xdist_group("spark"))
     yield
 
 
-def _explores(item: pytest.Item) -> bool:
-    """Tell whether a test is a property; one that names its own number of examples has so many times more."""
-    test = getattr(item, "obj", None)
-    if not is_hypothesis_test(test):
-        return False
-    own = getattr(test, _SETTINGS, None)
-    if own is not None and own.max_examples != settings().max_examples:
-        explored = settings(settings(), max_examples=own.max_examples * TIMES)
-        setattr(getattr(test, "__func__", test), _SETTINGS, explored)
-    return True
+def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
+    out = left_out(items)
+    config.hook.pytest_deselected(items=out)
+    gone = set(out)
+    items[:] = [item for item in items if item not in gone]
+    for item in items:
+        with_examples(item, SHARE)
 
 
 def pytest_collection_finish() -> None:

@@ -23,6 +23,7 @@ def few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growth, "TIMES", 3)
 
 
+@pytest.mark.slow(keep=20)
 @pytest.mark.parametrize(("name", "message"), asked())
 def test_a_small_message_costs_the_same_at_any_number_of_keys(name: str, message: str) -> None:
     few, many = work(name, message, FEW), work(name, message, MANY)
@@ -30,6 +31,7 @@ def test_a_small_message_costs_the_same_at_any_number_of_keys(name: str, message
     assert many.made <= 2 * few.made + ROOM, (few, many)
 
 
+@pytest.mark.slow(keep=6)
 @pytest.mark.parametrize("name", CLOSING)
 def test_a_bound_looks_at_few_groups_where_there_are_more_than_leave_at_once(
     monkeypatch: pytest.MonkeyPatch, name: str

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.slow
 def test_all_ways_to_the_sums_are_right(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -31,6 +32,7 @@ def test_all_ways_to_the_sums_are_right(
     assert "| ours, replay |" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_our_join_is_right(spark: SparkSession, tmp_path: Path) -> None:
     made = Measurements(rows=4000, keys=20, span=10, file_rows=1000).at(tmp_path)
     for variant in join(spark, made, made, 2):

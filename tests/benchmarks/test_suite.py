@@ -101,6 +101,7 @@ def test_promises_are_timed():
     assert promises(100)["promise_of_page"] > 0
 
 
+@pytest.mark.slow
 def test_a_second_core_is_told_of():
     found = cores("W3", 3000, 1)
     assert found.keys() == {"threads", "processes", "threads_cpu", "processes_cpu", "busiest"}

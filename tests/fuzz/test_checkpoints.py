@@ -99,6 +99,7 @@ def test_what_is_not_needed_may_go(begun: Path, pattern: str) -> None:
     assert outcome(begun, remove) == ""
 
 
+@pytest.mark.slow
 @given(data=st.data())
 def test_a_damaged_file_changes_no_result(begun: Path, data: st.DataObject) -> None:
     files = [path for path in files_of(begun) if path.parts[0] == "checkpoint"]

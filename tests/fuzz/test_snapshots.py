@@ -135,6 +135,7 @@ def goes_on_or_refuses(case: Case, data: st.DataObject) -> None:
         pass  # what is kept may be behind what was promised
 
 
+@pytest.mark.slow(keep=32)
 @pytest.mark.parametrize("case", all_cases(), ids=str)
 def test_a_changed_snapshot_is_refused_or_goes_on(case: Case) -> None:
     @settings(max_examples=EXAMPLES)

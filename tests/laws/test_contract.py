@@ -36,6 +36,7 @@ def test_every_operator_has_a_case(cls: type[Operator]) -> None:
     assert any(type(case.operator) is cls for case in CASES)
 
 
+@pytest.mark.slow(keep=48)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_every_operator_describes_itself(case: Case) -> None:
     assert case.operator.describe().startswith(type(case.operator).__name__)

@@ -29,6 +29,7 @@ def far(case: Case, times: list[int]) -> Case | None:
     return replace(case, domains=case.domains | dict.fromkeys(names, times))
 
 
+@pytest.mark.slow(keep=48)
 @pytest.mark.parametrize("case", all_cases(), ids=str)
 def test_the_ends_of_time(case: Case) -> None:
     @settings(max_examples=EXAMPLES)

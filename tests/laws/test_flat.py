@@ -15,6 +15,7 @@ TRIED = (
 KEPT = [(case, way) for case, way in asked() if case.id in TRIED and (case.id, way) not in MUST_STAY]
 
 
+@pytest.mark.slow(keep=8)
 @pytest.mark.parametrize(("case", "way"), KEPT, ids=lambda of: str(of))
 def test_what_is_over_goes(case, way) -> None:
     assert grown(case, way, 3) == []

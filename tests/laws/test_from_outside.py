@@ -331,6 +331,7 @@ def write_lines(
         yield Receipt(sink, len(found), name.encode())
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("batch", [True, False], ids=["all at once", "in micro-batches"])
 def test_format_and_sink_are_used_on_spark(batch: bool, trace: Path, spark: Any, tmp_path: Path) -> None:

@@ -87,6 +87,7 @@ def without_a_word(public: Iterable[str], *documents: str) -> set[str]:
     return set(public) - words
 
 
+@pytest.mark.slow
 def test_the_picture_of_the_house_is_true() -> None:
     rooms = imports()
     assert "(images/house.svg)" in DESIGN

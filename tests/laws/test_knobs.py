@@ -28,6 +28,7 @@ SAMPLES = {
 """
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("setting", SAMPLES)
 def test_the_laws_hold_with_small_knobs(setting: str) -> None:
     asked = ["-k", SAMPLES[setting], "tests/laws/test_contract.py"]

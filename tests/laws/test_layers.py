@@ -268,6 +268,7 @@ def test_no_import_cycles() -> None:
     list(TopologicalSorter(needs({name: text_of(path) for name, path in MODULES.items()})).static_order())
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize(
     "text",
     [

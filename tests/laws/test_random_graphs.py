@@ -12,7 +12,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -258,7 +257,6 @@ def results(built: Built, graph: Graph, *, on: Any, cut: int) -> list[Any]:
     return [multiset(outcome.results[f"sink{i}"].to_pylist()) for i in range(len(built.told))]
 
 
-@pytest.mark.slow
 @settings(max_examples=80)
 @given(graphs(), st.integers(1, 13))
 def test_every_way_to_run_a_graph_gives_what_the_definitions_say(built: Built, cut: int) -> None:

@@ -140,11 +140,13 @@ def on_each(chosen: list[Transcript]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(("transcript", "order"), pairs)
 
 
+@pytest.mark.slow(keep=100)
 @on_each(TRANSCRIPTS)
 def test_inline(transcript: Transcript, order: Order) -> None:
     check_inline(transcript, order)
 
 
+@pytest.mark.slow(keep=60)
 @on_each(TRANSCRIPTS)
 def test_local(transcript: Transcript, order: Order) -> None:
     arrivals = order(transcript.steps)
@@ -152,6 +154,7 @@ def test_local(transcript: Transcript, order: Order) -> None:
         assert run_local(transcript, transcript.graph, arrivals, cut) == transcript.expected
 
 
+@pytest.mark.slow(keep=60)
 @on_each([t for t in TRANSCRIPTS if t.twin is None])
 def test_in_order_twin(transcript: Transcript, order: Order) -> None:
     for join in ("output", "input") if "OAJoin" in transcript.graph.text() else ("output",):

@@ -24,6 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_each_kind_is_a_file_that_passes_its_own_test(folder: Path) -> None:
     for kind in KINDS:
         done = CliRunner().invoke(app, ["new", kind, f"My{kind.title()}"])
@@ -38,6 +39,7 @@ def test_each_kind_is_a_file_that_passes_its_own_test(folder: Path) -> None:
     assert ran.returncode == 0, ran.stdout
 
 
+@pytest.mark.slow
 def test_each_kind_is_a_file_that_linters_and_type_checkers_take(folder: Path) -> None:
     written = []
     for kind in KINDS:

@@ -63,6 +63,7 @@ print(type(source_of("numbers:x", Schema({"ts": pa.int64()}, "ts", "s"))).__name
     assert "nowhere" in done.stdout.split()[2:]
 
 
+@pytest.mark.slow
 def test_windows_and_aggregates_of_another_package_are_known_to_sql_and_listed(tmp_path: Path) -> None:
     code = """
 import json, sys

@@ -89,6 +89,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow(keep=3)
 @pytest.mark.parametrize(("kind", "how", "durable"), CASES)
 def test_a_service_ends_though_the_server_of_its_sink_is_gone(kind: str, how: str, durable: bool) -> None:
     """Clients wait for an answer for as long as they may, which is longer than the limit of this test."""

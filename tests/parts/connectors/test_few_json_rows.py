@@ -56,6 +56,7 @@ def read(schema: Schema, data: Any, *, by_rules: bool) -> tuple[list[Any], list[
 ROWS = st.tuples(VALUES, VALUES, st.lists(SPACES, min_size=9, max_size=9))
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None, derandomize=True)
 @given(st.sampled_from(KINDS), st.lists(ROWS, min_size=1, max_size=3), st.booleans())
 def test_rows_are_what_they_are_by_all_rules(kind: Any, rows: list[Any], payloads: bool) -> None:

@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 
 from oop_engine.testing import multiset
 from tests.children import started
@@ -63,6 +64,7 @@ def sent(
         return kept
 
 
+@pytest.mark.slow
 def test_the_service_goes_on_to_the_last_row_that_was_accepted(tmp_path: Path) -> None:
     random, kept = Random(KILLS), -1
     rows = rows_of(random)

@@ -461,6 +461,7 @@ def test_a_row_above_the_limit_of_a_topic_is_a_dead_letter_and_batches_are_below
     assert made[-1]["batch.size"] == 3000
 
 
+@pytest.mark.slow
 def test_a_sink_goes_on_when_its_broker_is_back(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

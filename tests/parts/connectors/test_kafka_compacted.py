@@ -48,6 +48,7 @@ async def pieces(source: Kafka, position: Any) -> list[tuple[list[int], Any]]:
     ]  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_a_compacted_topic_is_read_from_any_position_on(topic: Callable[..., str]) -> None:
     """Also from a position whose message, or whose last one, is not there any more."""
     at = topic("create", "compacted")

@@ -112,6 +112,7 @@ async def anew(at: str, stream: str, *times: int) -> None:
     await client.close()
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("more", [3, 5, 12])
 def test_a_stream_of_nats_made_again_between_two_lives(nats_at: str, more: int) -> None:
     stream = f"between{more}"
@@ -304,6 +305,7 @@ def send(at: str, topic: str, *times: int) -> None:
         assert producer.flush(MOST_S) == 0  # of a batch, Tansu tells the first offset as the last one
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("more", [3, 5, 12])
 def test_a_topic_made_again_between_two_lives(topic: Callable[..., str], more: int) -> None:
     name = f"between{more}"

@@ -139,6 +139,7 @@ class SocketServer(Talking):
         return WebSocket(f"ws://127.0.0.1:{self.port}/")
 
 
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("cuts", [False, True])
 @pytest.mark.parametrize("kind", [SocketServer, EventsServer, EventsOfIds, LinesServer])
 def test_a_service_goes_on_when_its_server_is_back(

@@ -6,9 +6,12 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.children import started
 
 
+@pytest.mark.slow
 def test_parts_of_each_kind_have_each_result_once(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.parts.connectors.own_parts_killed", str(tmp_path)]
     with started(command) as process:

@@ -91,6 +91,7 @@ def test_a_sink_goes_on_when_its_server_is_back(dsn: str, last: bytes) -> None:
     assert do(dsn, f"select ts from {table} order by 1") == [(1,), (2,), (3,), (4,), (5,), (6,)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["prepare", "commit"])
 def test_a_sink_takes_a_server_that_is_silent_for_one_that_is_away(
     dsn: str, part: str, monkeypatch: pytest.MonkeyPatch

@@ -73,6 +73,7 @@ class Results:
             await sink.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point_in_time", [False, True])
 def test_the_log_and_the_results_are_those_of_the_backup(folder: Path, point_in_time: bool) -> None:
     """Both are told; the next start goes on, the source as it is told to."""

@@ -389,6 +389,7 @@ def test_the_end_of_a_connection_that_would_end_again(reason: int, words: str) -
     assert mqtt_reasons.passes(codes.ReasonCode(packets.PacketTypes.CONNACK, identifier=0x89))
 
 
+@pytest.mark.slow
 def test_two_services_of_one_client_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each would end the connection of the other one, for ever."""
     pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed (the extra mqtt)")

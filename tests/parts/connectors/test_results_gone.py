@@ -214,6 +214,7 @@ def test_a_stream_of_redis_that_is_deleted(redis_at: str, redis: Any, prepared: 
     run_async(main())
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_redis_whose_limit_is_lowered(redis_at: str, redis: Any, kept: bool) -> None:
     """It ends the connection within the transaction: what would be tried for ever is a dead letter, or an error."""

@@ -54,6 +54,7 @@ _SEEDS = range(1000, 1100)
 """Two thirds of these take every branch that 300 take; more of them find rare orders alone (``make rotations``)."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [_SEEDS, _ONCE_BROKEN], ids=lambda seeds: seeds[0])
 def test_each_line_comes_once_across_rotations_and_restarts(seeds: list[int]) -> None:
     for seed in seeds:

@@ -154,6 +154,7 @@ NOBODY = {
 }
 
 
+@pytest.mark.slow(keep=10)
 @pytest.mark.parametrize("host", ["127.0.0.1", "nowhere.invalid"])
 @pytest.mark.parametrize("name", NOBODY)
 def test_no_secret_of_a_wrong_address_is_written(
@@ -172,6 +173,7 @@ def test_no_secret_of_a_wrong_address_is_written(
     assert "\n" not in str(error)
 
 
+@pytest.mark.slow(keep=6)
 @pytest.mark.parametrize("end", ["HTTP/1.1 403 Forbidden", "HTTP/1.1 302 Found", "HTTP/1.1 200 OK"])
 @pytest.mark.parametrize("name", [name for name in NOBODY if "registry" not in name])
 def test_no_secret_is_written_for_a_server_of_another_kind(

@@ -75,6 +75,7 @@ def shown(port: int, path: str) -> str:
     return f"{answer.headers}{body.decode()}"
 
 
+@pytest.mark.slow
 def test_a_service_from_the_shell_shows_no_secret(tmp_path: Path) -> None:
     """While its servers are there, and once they have gone."""
     for package in ("websockets", "httpx", "redis", "nats"):

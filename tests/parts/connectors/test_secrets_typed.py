@@ -93,6 +93,7 @@ RUN = ("run", "graph.py", "--checkpoint", "state")
 LIVE = ("--source", "in=tail:log.jsonl?follow=no")
 
 
+@pytest.mark.slow(keep=4)
 @pytest.mark.parametrize("kind", sorted({*SOURCES}))
 def test_of_sources(kind: str, told: Told) -> None:
     """Of all that there are, so that a new one is not forgotten."""
@@ -105,6 +106,7 @@ def test_of_sources(kind: str, told: Told) -> None:
         told(*RUN, "--source", f"in={address}", "--sink", "out=print:")
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("kind", sorted({*SINKS} - {"print"}))
 def test_of_sinks_and_of_those_of_dead_letters(kind: str, told: Told) -> None:
     for package in PACKAGES:

@@ -73,6 +73,7 @@ def test_growing_numbers_are_not_moved_each_time(kind: Kind) -> None:
     assert moved < 20
 
 
+@pytest.mark.slow(keep=4)
 @TABLES
 @pytest.mark.parametrize("width", ["i1", "u1", "i2", "u2", "i4", "u4", "i8"])
 def test_narrow_integers_are_the_same_keys_as_wide_ones(kind: Kind, width: str) -> None:

@@ -75,6 +75,7 @@ def said(operator: Operator, kind: pa.DataType) -> list[list[str]]:
     return sorted(texts)
 
 
+@pytest.mark.slow(keep=12)
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: type(operator).__name__)
 def test_texts_of_any_type_give_what_texts_give(operator: Operator, kind: pa.DataType) -> None:

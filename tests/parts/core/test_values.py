@@ -428,6 +428,7 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
+@pytest.mark.slow(keep=16)
 @pytest.mark.parametrize(
     ("value", "of"), VALUES, ids=lambda each: str(each) if isinstance(each, pa.DataType) else repr(each)
 )

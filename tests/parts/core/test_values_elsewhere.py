@@ -261,6 +261,7 @@ def test_pages_may_bring_more_categories_than_their_index_counts(kind: pa.DataTy
     assert len({str(row["k"]) for row in driver.rows()}) == 300
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize(
     "kind", [pa.decimal32(5, 2), pa.decimal64(12, 2), pa.decimal128(5, 2), pa.decimal256(60, 2)], ids=str
 )

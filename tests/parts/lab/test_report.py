@@ -213,6 +213,7 @@ def test_a_run_without_results_is_a_page_too() -> None:
     read(page(compare(nothing)))
 
 
+@pytest.mark.slow
 def test_many_points_and_many_plans_are_a_page_too(toy: Comparison) -> None:
     first = toy.runs[0]
     runs = [

@@ -69,6 +69,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 def test_the_first_rows_of_a_warm_graph_load_no_kernel() -> None:
     done = subprocess.run(
         [sys.executable, "-c", CODE], capture_output=True, text=True, timeout=MOST_S, check=False
@@ -155,6 +156,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 def test_no_turn_of_the_loop_loads_a_kernel_of_a_warm_graph() -> None:
     """Neither to make graphs nor to run them, in ``Local`` and in ``serve``."""
     done = subprocess.run(

@@ -190,6 +190,7 @@ def test_zero_has_no_sign_so_its_order_of_arrival_is_not_seen(zeros, windows):
     assert [math.copysign(1, value) for value in found] == [1] * 9
 
 
+@pytest.mark.slow(keep=5)
 @pytest.mark.parametrize(
     ("kind", "values"),
     [

@@ -189,6 +189,7 @@ PUNCTUATION: dict[str, Callable[[int, list[str]], Punctuation]] = {
 ENDS = ["end of each key", "end of some columns"]
 
 
+@pytest.mark.slow(keep=12)
 @pytest.mark.parametrize(("kind", "speculative"), [("inner", False), ("left", False), ("inner", True)])
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize(("left", "right"), list(product(["all", *ENDS], PUNCTUATION)))

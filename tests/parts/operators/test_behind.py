@@ -138,6 +138,7 @@ GRID_WAYS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow(keep=5)
 @pytest.mark.parametrize("by", [(), ("k",)], ids=["whole", "groups"])
 @pytest.mark.parametrize("way", GRID_WAYS)
 @settings(max_examples=12, deadline=None)
@@ -183,6 +184,7 @@ OTHERS: dict[str, tuple[Operator, Schema]] = {
 }
 
 
+@pytest.mark.slow(keep=5)
 @pytest.mark.parametrize("way", OTHERS)
 @settings(max_examples=12, deadline=None)
 @given(data=st.data())

@@ -93,6 +93,7 @@ def rows_of(
     return sorted(table.to_pylist(), key=lambda row: str([row[name] for name in names]))
 
 
+@pytest.mark.slow(keep=12)
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("aggregate", AGGREGATES)
 def test_a_sum_is_that_of_the_values_or_an_error_in_any_order(aggregate: str, column: str) -> None:

@@ -125,6 +125,7 @@ def _answers(make: Callable[[], Operator], messages: list[Message]) -> list[Any]
     return found
 
 
+@pytest.mark.slow(keep=9)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("seed", range(2))
 def test_few_groups_have_the_results_of_a_look_at_all(
@@ -142,6 +143,7 @@ def test_few_groups_have_the_results_of_a_look_at_all(
     assert few == every
 
 
+@pytest.mark.slow(keep=5)
 @pytest.mark.parametrize("name", CASES)
 def test_few_groups_have_the_same_results_from_a_snapshot_on(
     name: str, monkeypatch: pytest.MonkeyPatch

@@ -123,6 +123,7 @@ def played(windows: Windows, seed: int, stamp: str) -> list[Any]:
     return found
 
 
+@pytest.mark.slow(keep=5)
 @pytest.mark.parametrize("windows", [*GROUPED, *OF_STREAM])
 def test_bounds_that_touch_some_groups_emit_the_results_of_those_of_all(
     windows: str, monkeypatch: pytest.MonkeyPatch

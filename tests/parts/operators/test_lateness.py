@@ -126,6 +126,7 @@ WITH_CLOCK = [
 ]
 
 
+@pytest.mark.slow(keep=9)
 @pytest.mark.parametrize("granularity", [None, 1, 10])
 @pytest.mark.parametrize("policy", [*LAGS, *OF_GROUPS[1::2], *WITH_CLOCK], ids=str)
 def test_late_in_one_architecture_is_late_in_the_other(policy: Policy, granularity: int | None):

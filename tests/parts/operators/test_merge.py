@@ -101,6 +101,7 @@ def test_bad_parameters():
         Merge(2).output_schemas((SCHEMA, Schema(SCHEMA.fields, "ts", "ms")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 16, 4096])
 def test_bytes_are_those_that_are_held_whatever_the_size_of_pages(rows: int) -> None:
     def waiting() -> Merge:

@@ -31,6 +31,7 @@ def held(driver: Driver) -> pane_ring.PaneRing:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("swept", [True, False])
 def test_numbers_of_tuples_may_outgrow_their_type(swept, monkeypatch):
     monkeypatch.setattr(pane_ring, "_NARROW", 5)

@@ -54,6 +54,7 @@ def test_swept_windows_are_those_of_the_definition(aggregates, choice, part, mon
     holds()
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("aggregates", [AGGREGATES, SUMS], ids=["stacks", "running"])
 def test_many_groups_are_swept_in_blocks(aggregates, monkeypatch):
     """In blocks of 256 groups, and with no choice but the cheaper way."""

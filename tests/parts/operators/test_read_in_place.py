@@ -46,6 +46,7 @@ def saved(held: WindowStore) -> Saved:
     return unpack("store", pack("store", held.save()))
 
 
+@pytest.mark.slow(keep=15)
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("range_", [10, 15, 30])
 def test_windows_are_the_same_wherever_they_are(seed: int, range_: int) -> None:

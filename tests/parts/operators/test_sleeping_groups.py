@@ -75,6 +75,7 @@ def emissions(operator: WindowAggregate, steps: list[Any]) -> list[str]:
     return out
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("windows", DEFINITIONS)
 def test_answers_are_those_of_a_look_at_all_groups(monkeypatch: pytest.MonkeyPatch, windows: str) -> None:
     slept = list[int]()
@@ -161,6 +162,7 @@ STORES: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("store", STORES)
 def test_groups_that_are_named_close_as_if_all_were_looked_at(
     monkeypatch: pytest.MonkeyPatch, store: str

@@ -24,6 +24,7 @@ def fed(rows: int, many: int) -> WindowAggregate:
     return operator
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 16, 4000])
 def test_bytes_of_lists_are_those_that_are_held(rows: int) -> None:
     fed(rows, max(rows, 100))  # compile, fill caches
@@ -37,6 +38,7 @@ def test_bytes_of_lists_are_those_that_are_held(rows: int) -> None:
     assert held <= 1.3 * operator.state().nbytes + 120_000  # of objects that do not become more
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 16, 4000])
 def test_bytes_of_buffered_windows_are_those_that_are_held(rows: int) -> None:
     def buffered(many: int) -> BufferingAggregate:

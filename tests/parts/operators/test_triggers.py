@@ -181,6 +181,7 @@ def any_script(both: Both, draw: random.Random) -> None:
 ONE_HISTORY = [("tumbling", one) for one in [*SIMPLE, *COMPOSED]] + [("sliding", one) for one in COMPOSED]
 
 
+@pytest.mark.slow(keep=8)
 @pytest.mark.parametrize(("kind", "trigger"), [*ONE_HISTORY, *(("sessions", one) for one in SIMPLE)])
 def test_versions_by_a_trigger_are_those_of_the_definition(kind: str, trigger: Pair) -> None:
     for seed, (early, on_time) in enumerate([(None, False), (trigger, True)]):

@@ -182,6 +182,7 @@ def test_versions_after_a_match_are_those_of_the_definition(range_: int, slide: 
             driver.move()
 
 
+@pytest.mark.slow(keep=6)
 @pytest.mark.parametrize(("early", "on_time", "late"), CHOICES)
 @pytest.mark.parametrize("kind", ["tumbling", "sliding", "sessions"])
 def test_every_version_is_that_of_the_definition(

@@ -131,6 +131,7 @@ print("pyspark" in sys.modules, "pandas" in sys.modules)
     assert done.stdout.split() == ["False", "False"]
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_json_and_nothing_else_and_then_a_table(spark: SparkSession, events: Path) -> None:
     args = (
@@ -161,6 +162,7 @@ def test_json_and_nothing_else_and_then_a_table(spark: SparkSession, events: Pat
         assert words in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_option_that_reads_cells_in_quarantine_is_named(spark: SparkSession, tmp_path: Path) -> None:
     declared = (

@@ -170,6 +170,7 @@ at+INTERVAL '1 2' DAY TO HOUR; at-INTERVAL 5 minutes; ts==2; !true; 7BD/2; "a'b"
 """
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_each_function_gives_on_spark_what_it_gives_there_by_itself(spark: SparkSession) -> None:
     from pyspark.sql import functions as F

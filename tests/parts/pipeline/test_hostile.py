@@ -47,6 +47,7 @@ def quarantine(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 def test_files_are_those_that_were_given(spark: SparkSession, tmp_path: Path) -> None:
     names = [*(f"{name}.csv" for name in NAMES.split()), "p q.csv", "r\ns.csv"]
     for number, name in enumerate(names):
@@ -96,6 +97,7 @@ def test_what_follows_an_object_is_not_dropped(spark: SparkSession, tmp_path: Pa
     assert {row["raw"] for row in quarantine(tmp_path)} == set(TRAILING)
 
 
+@pytest.mark.slow
 def test_names_of_columns_are_no_expressions(spark: SparkSession, tmp_path: Path) -> None:
     evil = "x` AS y, java_method('java.lang.System', 'setProperty', 'oop.evil', 'yes') AS `z"
     (tmp_path / "a.csv").write_text(f'ts,link,"{evil}",_misfit,a.b\n1,a,1,2,3\nno,a,1,2,3\n')
@@ -115,6 +117,7 @@ def test_names_of_columns_are_no_expressions(spark: SparkSession, tmp_path: Path
     assert json.loads(quarantine(folder)[0]["raw"]) == {"ts": None, "link": "a"} | dict.fromkeys(names, 3)
 
 
+@pytest.mark.slow
 def test_a_source_that_no_folder_can_be_named_after(spark: SparkSession, tmp_path: Path) -> None:
     values = ["a\0b", "", "y" * 201, ":" * 67, "ü" * 101, "c/../d", "z" * 200, "?" * 66, "ü" * 100, "e\nf"]
     lines = [json.dumps({"ts": number, "link": value}) for number, value in enumerate(values)]
@@ -126,6 +129,7 @@ def test_a_source_that_no_folder_can_be_named_after(spark: SparkSession, tmp_pat
     assert set(told["profile"]) == {"c____d", "z" * 200, "_" * 66, "ü" * 100, "e_f"}
 
 
+@pytest.mark.slow
 def test_a_file_that_is_damaged_is_told_by_its_name(spark: SparkSession, tmp_path: Path) -> None:
     dice = random.Random(1)
     rows = [(number, dice.randbytes(8).hex()) for number in range(20_000)]
@@ -152,6 +156,7 @@ def test_a_file_that_is_damaged_is_told_by_its_name(spark: SparkSession, tmp_pat
     assert "FileScanRDD" in str(told.value.__cause__)
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize(
     ("more", "words"),
     [

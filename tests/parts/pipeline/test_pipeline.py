@@ -209,6 +209,7 @@ LINES = {  # a line, and the row, or why it is refused
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".csv.zst"])
 def test_csv_of_another_form(spark: SparkSession, tmp_path: Path, suffix: str) -> None:
     lines = [*LINES, "01.03.2026 10:00;-;\u20ac|;|-|;|;1;1", "01.03.2026 10:00;-;|\u20ac;-;||-|;1;1"]
@@ -241,6 +242,7 @@ def test_csv_of_another_form(spark: SparkSession, tmp_path: Path, suffix: str) -
     assert rows == [row for row in LINES.values() if isinstance(row, tuple)]
 
 
+@pytest.mark.slow
 def test_json_lines_and_parquet(spark: SparkSession, tmp_path: Path) -> None:
     lines = [
         '{"ts": 1, "small": 2, "link": "a", "share": 0.5, "other": {"x": 1}}',
@@ -287,6 +289,7 @@ unit = "{unit}"
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["us", "ms"])
 def test_moments_are_those_of_the_files_whatever_the_session(
     spark: SparkSession, tmp_path: Path, unit: str
@@ -353,6 +356,7 @@ keep = ["v", "day", "host"]
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["csv", "json", "parquet"])
 def test_columns_of_folders_are_those_of_a_trace(spark: SparkSession, tmp_path: Path, format: str) -> None:
     suffix = {"json": "jsonl"}.get(format, format)
@@ -380,6 +384,7 @@ def test_columns_of_folders_are_those_of_a_trace(spark: SparkSession, tmp_path: 
         pipeline(spark, tmp_path, text, tmp_path / "in", until="order")
 
 
+@pytest.mark.slow
 def test_an_expression_that_spark_refuses_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("ts;small;at;link;share\n1;0;;a;1\n")
     text = EVENTS.format(format="csv") + SEMICOLONS
@@ -410,6 +415,7 @@ def comparable(table: pa.Table) -> list[tuple[Any, ...]]:
     return sorted(tuple(row.values()) for row in table.to_pylist())
 
 
+@pytest.mark.slow
 def test_the_flights_are_those_of_the_scenario(spark: SparkSession, january: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     said = load_declaration(ROOT / "oop_engine" / "scenarios" / "pipelines" / "nyc_flights.toml")

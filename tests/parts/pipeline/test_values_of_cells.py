@@ -33,6 +33,7 @@ TEXTS = """x|5|-5|+7|300|128|-129|3.0|3.|3.5|+3.0|-0|-0.0|007|0x10|1_000|1,5|5L|
 9999-12-31 00:00:00|10000-01-01|epoch|now""".replace("\n", "").split("|")
 
 
+@pytest.mark.slow
 def test_a_cell_is_the_value_of_a_trace(spark: SparkSession) -> None:
     from pyspark.sql import functions as F
 
@@ -81,6 +82,7 @@ COLUMNS: dict[str, pa.Array] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_value_of_parquet_is_that_of_a_trace(spark: SparkSession, tmp_path: Path) -> None:
     from pyspark.sql import functions as F
 

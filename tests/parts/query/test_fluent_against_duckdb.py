@@ -118,6 +118,7 @@ QUERIES: list[tuple[Query, str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow(keep=30)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("at", range(len(QUERIES)))
 def test_a_query_over_feeds_of_a_form_has_the_answers_of_duckdb(form: str, at: int) -> None:

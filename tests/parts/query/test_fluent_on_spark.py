@@ -66,6 +66,7 @@ def rows(table: Any) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in table.to_pylist()]
 
 
+@pytest.mark.slow
 def test_queries_by_methods_have_the_same_results_on_spark(spark: Any) -> None:
     graph = as_graph(QUERIES)
     here, there = (run(graph, TABLES, **how) for how in ({}, {"on": "spark", "spark": spark}))

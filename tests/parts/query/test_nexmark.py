@@ -66,6 +66,7 @@ def found(table: pa.Table) -> list[list[str]]:
     return plain([re.split(r"[\t ]+", line) for line in lines])
 
 
+@pytest.mark.slow(keep=8)
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_query_has_the_published_answers(name: str) -> None:
     data = tables()

@@ -61,6 +61,7 @@ def restored(of: DataStream) -> pa.Table:
     return pa.Table.from_batches(found)
 
 
+@pytest.mark.slow(keep=8)
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_query_has_the_answers_of_duckdb(name: str) -> None:
     made, wanted = query(name), answers(of_duckdb(name), tables())

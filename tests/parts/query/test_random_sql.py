@@ -11,6 +11,7 @@ from tests.parts.query.random_sql import changes_differ, damaged, differs, mista
 PARTS, EACH = 10, 32
 
 
+@pytest.mark.slow(keep=3)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_random_queries_have_the_answers_of_duckdb(part: int) -> None:
     found = [differs(seed) for seed in range(part * EACH, (part + 1) * EACH)]

@@ -139,6 +139,7 @@ def test_without_a_block_the_rest_is_an_error_and_not_an_end() -> None:
     run_virtual(main())
 
 
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("how", ["break", "error", "cancelled", "never read", "dropped while it waits"])
 def test_nothing_goes_on_behind_a_reader_that_leaves(how: str) -> None:
     feed = Feed(50_000, Random(2))

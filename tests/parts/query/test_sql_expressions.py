@@ -118,6 +118,7 @@ bytes::DECIMAL(10, 2)
 """.strip().splitlines()
 
 
+@pytest.mark.slow(keep=52)
 @pytest.mark.parametrize("text", EXPRESSIONS)
 def test_an_expression_is_that_of_duckdb(text: str) -> None:
     ours = STREAM.select("id", e=text).run().table.select(["id", "e"])

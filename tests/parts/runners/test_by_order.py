@@ -162,6 +162,7 @@ def feed(rows: list[tuple[int, int, str, int]], size: int) -> list[Page]:
     ]
 
 
+@pytest.mark.slow(keep=6)
 @settings(max_examples=max(settings().max_examples // 3, 1))
 @pytest.mark.parametrize("make", BY_ORDER.values(), ids=list(BY_ORDER))
 @given(rows=ROWS, size=st.sampled_from([1, 3, 100]))

@@ -122,6 +122,7 @@ def seen(graph: Graph, feeds: dict[str, list[Any]]) -> tuple[Any, ...]:
     return log.events, results, statistics.peak, statistics.series, operators, statistics.edges
 
 
+@pytest.mark.slow(keep=15)
 @pytest.mark.parametrize("seed", range(60))
 def test_states_moments_and_rows_are_those_of_messages_taken_one_by_one(
     seed: int, monkeypatch: pytest.MonkeyPatch

@@ -131,6 +131,7 @@ def rows(results: list[Result], *, moments: bool = False) -> Counter[Any]:
     )
 
 
+@pytest.mark.slow(keep=3)
 @pytest.mark.parametrize("name", GRAPHS)
 @given(st.data(), st.booleans(), st.integers(1, 16), st.sampled_from([0, 2**12, 2**21]))
 def test_results_and_late_tuples_are_those_of_inline(

@@ -48,6 +48,7 @@ def pages(rows: Arrivals, first_id: int, size: int) -> list[Message]:
     return [page_of([row[:2] for row in part], [at for *_, at in part]) for part in parts]
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("build", [lambda: merged(8, 5), branches], ids=["two sources", "two ways"])
 @given(arrivals(), arrivals(), st.integers(1, 7), st.integers(1, 7))
 def test_where_inputs_meet_it_is_right_to_a_page(

@@ -34,6 +34,7 @@ TABLE = {
 POINTS = ("Q6-7 DS1", "Q6-7 DS5", "Q6-8 0 s", "Q6-8 10 s")
 
 
+@pytest.mark.slow
 def test_all_claims_hold() -> None:
     compared = compare(replace(SCENARIO, sweep=Sweep("data", POINTS)), {"rate": "1000", "seconds": "24"})
     assert len(compared.claims) == 8

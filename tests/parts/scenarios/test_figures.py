@@ -27,6 +27,7 @@ def test_every_scenario_is_tried_small() -> None:
     assert set(names()) == set(SMALL)
 
 
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("name", sorted(set(SMALL) - OTHERS))
 def test_all_claims_hold(name: str) -> None:
     compared = compare(small(name), SMALL[name].settings)
@@ -34,6 +35,7 @@ def test_all_claims_hold(name: str) -> None:
     assert len(compared.claims) == SMALL[name].claims
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "settings"),
     [("union_count", {"groups": "100", "minutes": "2"}), ("two_level", {"unit": "80", "minutes": "2"})],
@@ -42,6 +44,7 @@ def test_small_parameters_hold_the_claims_or_check_none(name: str, settings: dic
     assert compare(find(name), settings).holds
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize(
     ("name", "settings"),
     [

@@ -28,6 +28,7 @@ def compared() -> Comparison:
     return compare(replace(SCENARIO, sweep=Sweep("slack", SLACKS)), {"tuples": "60000"})
 
 
+@pytest.mark.slow
 def test_all_claims_hold(compared: Comparison) -> None:
     assert len(compared.claims) == 10
     assert {c.claim: c.figures for c in compared.claims if not c.holds} == {}

@@ -24,6 +24,7 @@ def test_every_flight_of_the_year_is_there_or_diverted():
     assert 10 * 3600 < behind.max() < 11 * 3600  # what the slack of the scenario covers
 
 
+@pytest.mark.slow
 def test_departures_are_the_local_ones_across_midnight_and_summer_time():
     raw = _read()
     raw = raw.filter(raw["air_time"].is_valid())

@@ -33,6 +33,7 @@ SMALL = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("name", SMALL)
 def test_scenario(name: str, spark: SparkSession, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from tests.parts.scenarios.unfounded import unfounded
 SHAPES = ("1 x 5", "5 x 5", "20 x 2", "20 x 5", "20 x 20")
 
 
+@pytest.mark.slow
 def test_all_claims_hold() -> None:
     compared = compare(replace(SCENARIO, sweep=Sweep("shape", SHAPES)), {"tuples": "131072"})
     assert len(compared.claims) == 6

@@ -11,6 +11,7 @@ from tests.parts.scenarios.small import SMALL, small
 FEWER = {"nyc_flights": {"days": "4"}}
 
 
+@pytest.mark.slow(keep=6)
 @pytest.mark.parametrize("name", SMALL)
 def test_no_tuple_comes_behind_a_bound(name: str) -> None:
     scenario = small(name)

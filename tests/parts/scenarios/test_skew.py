@@ -14,6 +14,7 @@ from oop_engine.spark.plan.balance import Balance
 from oop_engine.spark.plan.key_groups import key_groups
 
 
+@pytest.mark.slow
 def test_all_claims_hold() -> None:
     compared = compare(
         replace(SCENARIO, sweep=Sweep("hot", (0.7, 0.85))), {"tuples": "600000", "keys": "500"}

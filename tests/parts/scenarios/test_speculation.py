@@ -17,6 +17,7 @@ def compared() -> Comparison:
     return compare(replace(SCENARIO, sweep=Sweep("slack", (0, 1280), "ms")), {"tuples": "40000"})
 
 
+@pytest.mark.slow
 def test_all_claims_hold(compared: Comparison) -> None:
     assert len(compared.claims) == 7
     assert {c.claim: c.figures for c in compared.claims if not c.holds} == {}

@@ -78,6 +78,7 @@ def items(format: str) -> list[Any]:
     return [ROWS[format]("soon" if ts in BAD else ts) for ts in range(1_000)]
 
 
+@pytest.mark.slow(keep=4)
 @pytest.mark.parametrize("at_once", [1, 7, 1_000])
 @pytest.mark.parametrize("format", ROWS)
 def test_a_record_that_is_refused_is_kept_as_it_came(format: str, at_once: int, tmp_path: Path) -> None:
@@ -160,6 +161,7 @@ LINES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow(keep=3)
 @pytest.mark.parametrize("format", LINES)
 @pytest.mark.parametrize("seed", range(12))
 def test_records_are_found_by_numbers_of_rows_as_by_halves(format: str, seed: int, tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ def killed_and_ended(folder: Path, random: Random, *options: str) -> None:
         assert process.returncode == 0 or OVER in problems, problems
 
 
+@pytest.mark.slow
 def test_results_are_those_without_a_kill(tmp_path: Path) -> None:
     random = Random(KILLS)
     rows = written(tmp_path, random)
@@ -70,6 +71,7 @@ def test_results_are_those_without_a_kill(tmp_path: Path) -> None:
     assert multiset(pq.ParquetDataset(tmp_path / "out").read().to_pylist()) == expected(rows)
 
 
+@pytest.mark.slow
 def test_a_merged_table_is_that_without_a_kill(tmp_path: Path) -> None:
     """Its net content: each row is there once, and none that was taken back."""
     deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed (the extra delta)")

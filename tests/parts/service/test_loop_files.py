@@ -29,6 +29,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     return opened
 
 
+@pytest.mark.slow(keep=3)
 @pytest.mark.parametrize("case", CASES)
 def test_no_file_holds_up_the_event_loop(case: str, found: dict[str, list[str]]) -> None:
     """Its start may look for files: their paths are checked before the first row."""

@@ -20,6 +20,7 @@ def test_the_laws_hold(first: int) -> None:
             pytest.fail(f"seed {seed}: FROM={seed} make simulate SEEDS=1: {error!r}")
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("bug", sorted(BUGS))
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_planted_bug_is_found(bug: str) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.simulation.soak import Day, grown, soak
 
 
+@pytest.mark.slow
 def test_memory_is_flat() -> None:
     days = soak(3, every_s=1800, rows=150, checkpoint_s=10_800.0)
     assert [day.day for day in days] == [1, 2, 3]

@@ -222,6 +222,7 @@ def test_other_assignments_in_every_micro_batch_change_nothing(shards: int) -> N
     assert_equal(staged.run(per_batch=1), replay(graph(), feeds()).results)
 
 
+@pytest.mark.slow
 def test_random_graphs() -> None:
     @settings(suppress_health_check=[HealthCheck.too_slow])
     @given(graphs(), st.data())
@@ -238,6 +239,7 @@ def test_random_graphs() -> None:
     holds()
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_on_spark_other_assignments_in_every_micro_batch_and_a_restart_change_nothing(
     spark: SparkSession, tmp_path: Path
@@ -295,6 +297,7 @@ def wal(checkpoint: Path) -> list[Path]:
     return sorted(files, key=lambda path: int(path.name))
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_on_spark_groups_are_moved_until_shards_are_even(spark: SparkSession) -> None:
     outcome = run_on_spark(

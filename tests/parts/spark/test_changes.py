@@ -59,6 +59,7 @@ def expected() -> Any:
     return multiset(replay(graph(), {"west": west, "east": feed}).results["out"].to_pylist())
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_change_that_is_asked_for_holds_from_the_next_micro_batch_on(
     spark: SparkSession, tmp_path: Path
@@ -89,6 +90,7 @@ def test_a_change_that_is_asked_for_holds_from_the_next_micro_batch_on(
     assert "got at=19, and 19 has been let through" in refused[0]
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("batch", [False, True], ids=["streaming", "batch"])
 def test_a_change_may_stand_in_a_feed(spark: SparkSession, batch: bool) -> None:

@@ -64,6 +64,7 @@ def crashed(place: Path, crashing: Crashing, at: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("twice", "stride"), [(0, 5), (7, 17)])
 def test_results_are_those_of_an_undisturbed_run(
     twice: int, stride: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

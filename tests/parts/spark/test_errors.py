@@ -156,6 +156,7 @@ class TestBeforeAnythingStarts:
             run_it(of(plus(1)), checkpoint=tmp_path)
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.spark
 @pytest.mark.parametrize("batch", [False, True])
 @pytest.mark.parametrize(

@@ -120,6 +120,7 @@ def test_a_source_that_cannot_be_planned_is_one_line(
         run_on_spark(graph, {"source": [Page.of(schema, {"ts": [1]})]}, spark=spark, batch=batch)
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.spark
 @pytest.mark.parametrize("batch", [False, True])
 def test_an_operator_that_fails_keeps_its_reason(spark: SparkSession, batch: bool) -> None:

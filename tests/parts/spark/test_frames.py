@@ -147,6 +147,7 @@ def reading(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Spa
         spark.conf.set(name, value)
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.spark
 def test_a_batch_counts_every_row_whatever_the_partitions_and_settings(
     reading: SparkSession, files: Path
@@ -174,6 +175,7 @@ def test_a_micro_batch_is_taken_by_its_times(spark: SparkSession, files: Path) -
     assert found.statistics.count("late") == 0
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.spark
 @pytest.mark.parametrize("declared", ["order", "arrival"])
 def test_a_batch_with_a_declared_order_is_replayed_by_it(spark: SparkSession, declared: str) -> None:

@@ -77,6 +77,7 @@ def finished_here(place: Path, sink: str) -> None:
     killed_query.main(place, sink, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sink", "read", "dies", "finish"),
     [("parquet", blind, "middle:1", finished), ("delta", from_log, "after:1", finished_here)],

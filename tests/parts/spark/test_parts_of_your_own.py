@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.slow
 def test_each_part_gives_the_rows_of_the_page(spark: SparkSession) -> None:
     page = parts()
     for part, graph in page["PARTS"].items():
@@ -37,6 +38,7 @@ def test_each_part_gives_the_rows_of_the_page(spark: SparkSession) -> None:
         assert page["net"](found.results["out"].to_pylist()) == page["answer"](graph()), part
 
 
+@pytest.mark.slow
 def test_a_micro_batch_is_resumed_with_each_part(spark: SparkSession, tmp_path: Path) -> None:
     """All parts in one graph, a segment a micro-batch: each state is stored and read again."""
     page, graph = parts(), Graph("parts")

@@ -167,6 +167,7 @@ def test_nobody_waits_for_the_slow_key_and_nothing_of_it_is_lost(spark, tmp_path
         ]
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_with_one_watermark_rows_are_dropped_or_everybody_waits(spark, tmp_path: Path) -> None:
     low, high = sparks_own(spark, tmp_path, ["1 minute", "1 hour"])

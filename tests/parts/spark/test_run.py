@@ -84,6 +84,7 @@ def test_streaming_and_batch_give_what_the_embedded_run_gives(spark: SparkSessio
     assert batch.statistics.count("late") == streaming.statistics.count("late") == late
 
 
+@pytest.mark.slow
 def test_a_folder_of_traces_goes_on_from_its_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
     folders = {name: tmp_path / name for name in feeds()}
     given = feeds()

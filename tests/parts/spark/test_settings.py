@@ -62,6 +62,7 @@ def frame_of(spark: SparkSession, feed: list[tuple[int, dict[str, Any]]], partit
     return spark.createDataFrame(rows, types).repartition(partitions)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @settings(max_examples=2)
 @given(graphs(), DRAWN)

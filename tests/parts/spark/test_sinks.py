@@ -115,6 +115,7 @@ def test_a_batch_may_come_again_in_fewer_partitions(by_window, tmp_path: Path) -
     assert blind(tmp_path) == [1, 2, 9]
 
 
+@pytest.mark.slow(keep=1)
 @kinds
 def test_killed_anywhere_in_a_commit(make, read, monkeypatch: pytest.MonkeyPatch) -> None:
     """After ``files`` files were put in place, or after the whole commit; then the batch comes again."""

@@ -156,6 +156,7 @@ def test_what_has_no_halves_beside_its_source_is_not_sampled() -> None:
         assert worth_halves(graph, given, unordered) == []
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_of_few_groups_partials_are_shuffled_and_results_are_the_same(
     spark: SparkSession, tmp_path: Path

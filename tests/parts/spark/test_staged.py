@@ -18,6 +18,7 @@ from tests.laws.test_random_graphs import SCHEMA, Built, graphs, pages
 from tests.parts.spark.staged import Given, run_staged
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["out", "in"])
 def test_random_graphs(order: str) -> None:
     @settings(max_examples=20, phases=[Phase.generate])  # to shrink such graphs takes minutes

@@ -77,6 +77,7 @@ def test_a_micro_batch_that_is_run_again_says_the_same(tmp_path: Path) -> None:
     assert said
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_state_store_of_spark_will_do(spark: SparkSession, tmp_path: Path) -> None:
     stored = run_on_spark(

@@ -63,12 +63,14 @@ def check_transcripts(chosen: list[Transcript], found: list[dict[str, Any]]) -> 
         assert transcript.values(rows) == transcript.expected, transcript.name
 
 
+@pytest.mark.slow
 def test_transcripts_staged() -> None:
     together, chosen = all_transcripts()
     for seed in range(TIMES):
         check_transcripts(chosen, together.run_staged(seed=seed))
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("batch", [False, True], ids=["streaming", "batch"])
 def test_transcripts(spark: SparkSession, batch: bool) -> None:
@@ -119,18 +121,21 @@ def check_cases(expected: list[Any], found: list[dict[str, Any]]) -> None:
         assert multiset(told if change is None else net_content(told, change)) == rows, case.id
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(3, 3 + TIMES))
 def test_every_operator_staged(number: int) -> None:
     together, expected = all_cases(number)
     check_cases(expected, together.run_staged(seed=number))
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_every_operator(spark: SparkSession) -> None:
     together, expected = all_cases(9)
     check_cases(expected, together.run(spark))
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("batch", [False, True], ids=["streaming", "batch"])
 def test_random_graphs(spark: SparkSession, batch: bool) -> None:

@@ -58,6 +58,7 @@ def pages() -> list[Page]:
     return [Page.of(S, columns) for columns in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_table_is_the_final_results_and_tuples_behind_bounds_are_counted(
     spark: SparkSession, tmp_path: Path
@@ -91,6 +92,7 @@ def unmatched(band: Band | AsOf, *, speculative: bool) -> Graph:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("band", [Band(0, 1), AsOf(3)], ids=["band", "as_of"])
 def test_the_net_rows_of_a_speculative_join_are_those_of_the_plain_one(

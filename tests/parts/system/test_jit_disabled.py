@@ -7,10 +7,13 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.children import MOST_S
 from tests.parts.system.uncompiled import answers
 
 
+@pytest.mark.slow
 def test_results_are_the_same_without_a_compiler() -> None:
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONWARNINGS": "error::RuntimeWarning"}
     command = [sys.executable, "-m", "tests.parts.system.uncompiled"]

@@ -50,11 +50,13 @@ for kind in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_kernels_of_the_cache_need_nothing_to_compile_with(tmp_path: Path) -> None:
     assert run(tmp_path) == ["1 True True"]
     assert run(tmp_path) == ["0 False False"]
 
 
+@pytest.mark.slow
 def test_what_is_not_in_the_cache_is_compiled_behind_what_is(tmp_path: Path) -> None:
     run(tmp_path)
     assert run(tmp_path, "f8") == ["0 False False", "1 True"]

@@ -87,6 +87,7 @@ graph.sink("out", graph.add("edge", Punctuate(BoundedDisorder(2)), "in"))
 """
 
 
+@pytest.mark.slow
 def test_the_first_run_on_a_machine_says_that_it_compiles(tmp_path: Path) -> None:
     (tmp_path / "graph.py").write_text(GRAPH)
     (tmp_path / "in.csv").write_text("ts\n1\n2\n1\n5\n")

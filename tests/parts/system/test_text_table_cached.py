@@ -31,6 +31,7 @@ print(sum(kernel.stats.cache_misses.total() for kernel in (table.encode, table.f
 """
 
 
+@pytest.mark.slow
 def test_kernels_from_a_cache_find_the_texts_that_they_learnt(tmp_path: Path) -> None:
     compiled = [looked_up(tmp_path) for _ in range(2)]
     assert compiled == [2, 0]

@@ -301,6 +301,7 @@ test_loses = contract_suite([Case("loses", Loses(), (S,), oracle=lambda inputs: 
 '''
 
 
+@pytest.mark.slow
 def test_a_suite_runs_outside_of_this_project(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text(SUITE)
     command = [

@@ -334,6 +334,7 @@ def test_a_header_alone_has_no_rows(tmp_path) -> None:
     assert traced(tmp_path / "a.csv", b"ts,k,x") == ([], 0)
 
 
+@pytest.mark.slow
 def test_a_row_beyond_the_limit_is_refused_alone(tmp_path) -> None:
     long = b"9," + b"z" * (1 << 22) + b",1\n"
     for data in (b"1,a,1\n" + long + b"2,b,2\n", long + b"1,a,1\n2,b,2\n"):

@@ -108,6 +108,7 @@ def test_keys_that_are_no_columns_may_be_there_twice(door: str, pairs: Pairs, tm
     assert through(door, pairs, tmp_path) == ([dict(WHOLE)], [])
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_pipeline_refuses_such_rows_too(spark: SparkSession, tmp_path: Path) -> None:
     from oop_engine.pipeline.declaration import load_declaration

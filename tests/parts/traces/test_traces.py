@@ -473,6 +473,7 @@ def test_what_a_format_cannot_hold_is_said(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("format", sorted(FORMATS))
 def test_memory_does_not_grow_with_the_file(tmp_path, format):
     def peak(pages: int) -> int:

@@ -49,6 +49,7 @@ def test_tuples_come_by_arrival_and_never_before_their_time(kind):
     assert (arrival_of(page) >= page.times).all()
 
 
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_the_seed_decides_not_the_pages(kind):
     trace = KINDS[kind]

@@ -78,6 +78,7 @@ def test_an_object_over_two_lines_is_two_bad_lines(tmp_path):
     assert (len(rows(trace)), trace.refused) == (1, {"the line is no JSON object": 2})
 
 
+@pytest.mark.slow
 def test_keys_without_end_are_refused_at_once(tmp_path):
     with pytest.raises(TraceError, match=r"has more than 1,00\d different keys.*give a schema"):
         lines(tmp_path / "t.jsonl", *(f'{{"ts": {i}, "k{i}": 1}}\n' for i in range(2000)))
@@ -299,6 +300,7 @@ def test_a_profile_of_times_far_apart_does_not_wrap_round():
     assert found.own_lateness.out_of_order == 1
 
 
+@pytest.mark.slow
 def test_a_wide_file_takes_time_by_its_cells_only(tmp_path):
     names = ["ts", *(f"c{i}" for i in range(1000))]
     path = tmp_path / "t.csv"

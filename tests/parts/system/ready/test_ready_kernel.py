@@ -108,6 +108,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not numba_here.known_numba(), reason="another Numba")
 @pytest.mark.skipif(sys.platform != "linux", reason="machine code of another form")
 def test_what_is_cached_needs_no_numba_until_it_is_called_often(folder: Path) -> None:
@@ -124,6 +125,7 @@ def test_what_is_cached_needs_no_numba_until_it_is_called_often(folder: Path) ->
     run(folder, MEASURED)
 
 
+@pytest.mark.slow
 def test_what_is_not_as_it_was_is_left_to_numba(folder: Path) -> None:
     assert run(folder, RUN, "numba") == f"{RESULTS} True True"
     quiet = RUN.replace("summed(fixed, -1)", "raise ValueError('negative')")
