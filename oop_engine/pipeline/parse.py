@@ -44,6 +44,9 @@ _OF_JAVA = r"(?i)x|[0-9.][df]$"  # 1.5f, 0x1p3
 _BOOL = r"(?i)^(true|false|0|1)$"
 _WHOLE = r"^(-?[0-9]+|[+-]?[0-9]+\.0*)$"
 _NO_FRACTION = r"^\+|\.0*$"
+_ZERO = r"^[+-]?\.0+$"
+_SCIENTIFIC = r"^([+-]?)([0-9]+)(?:\.([0-9]*))?[eE]([+-]?[0-9]{1,3})$"
+_LONGEST_WHOLE = 19  # digits of an int64
 _CLOCK = r"[0-9]{2}(:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?)?"
 _INSTANT = rf"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([ T]{_CLOCK}(Z|[+-][0-9]{{2}}(:?[0-9]{{2}})?)?)?$"
 _MANTISSA = {"float32": 24 - 1, "float64": 53 - 1}  # the place of the first bit of a float above its last
@@ -130,8 +133,22 @@ def _value(text: SparkColumn, column: Column, form: CsvFormat) -> SparkColumn:
         return _once(F.when(~text.rlike(_OF_JAVA), text), lambda one: _float(one, column.type))
     if column.type == "bool":  # Spark reads 'yes' and 't'
         return F.when(text.rlike(_BOOL), text.try_cast("boolean"))
-    whole = F.regexp_replace(F.when(text.rlike(_WHOLE), text), _NO_FRACTION, F.lit(""))
-    return whole.try_cast(SPARK_TYPES[column.type])
+    plain = F.when(text.rlike(_WHOLE), text).when(text.rlike(_ZERO), "0")
+    plain = plain.when(text.rlike(_SCIENTIFIC), _written_out(text))
+    return F.regexp_replace(plain, _NO_FRACTION, F.lit("")).try_cast(SPARK_TYPES[column.type])
+
+
+def _written_out(text: SparkColumn) -> SparkColumn:
+    """Return a whole number with an exponent without it; null where it has a fraction, or no integer has its digits."""
+    from pyspark.sql import functions as F
+
+    sign, whole, fraction, exponent = (F.regexp_extract(text, _SCIENTIFIC, group) for group in range(1, 5))
+    digits = F.concat(whole, fraction)
+    ahead = F.rtrim(digits, F.lit("0"))
+    zeros = exponent.try_cast("int") - F.length(fraction) + F.length(digits) - F.length(ahead)
+    number = F.ltrim(ahead, F.lit("0"))
+    padded = F.rpad(number, F.length(number) + zeros, "0")
+    return F.concat(sign, F.when(number == "", "0").when(zeros.between(0, _LONGEST_WHOLE), padded))
 
 
 def _float(text: SparkColumn, kind: str) -> SparkColumn:
