@@ -15,6 +15,7 @@ from oop_engine.connectors.message_format import MessageFormat, register_message
 from oop_engine.core.errors import EngineError
 from oop_engine.core.operator import Message
 from oop_engine.core.values.declared_values import nested_column
+from oop_engine.core.values.kinds import misread
 from oop_engine.core.values.python_values import of_values
 from oop_engine.traces.format import LINE, REFUSED, readable
 from oop_engine.traces.formats.repeated_keys import of_pairs, twice
@@ -22,7 +23,7 @@ from oop_engine.traces.punctuation_records import fit_punctuation, is_punctuatio
 
 __all__ = ["MsgpackMessages"]
 
-_SHOWN, _SHOWN_CELL = 1000, 80  # characters of a row, and of a value, that cannot be read
+_SHOWN = 1000  # characters of a row that cannot be read
 
 
 @register_message_format("msgpack")
@@ -92,7 +93,7 @@ class MsgpackMessages(MessageFormat):
             cells = [_given(row.get(name)) for row in rows]
             columns[name], lost = of_values(cells, kind)
             for row in () if lost is None else np.flatnonzero(lost.to_numpy(zero_copy_only=False)).tolist():
-                reasons.setdefault(row, f"{name}: cannot read {rows[row][name]!r:.{_SHOWN_CELL}} as {kind}")
+                reasons.setdefault(row, misread(name, rows[row][name], kind))
         if reasons:
             shown = [repr(row)[:_SHOWN].encode() if at in reasons else None for at, row in enumerate(rows)]
             columns[REFUSED] = pa.array([reasons.get(at) for at in range(len(rows))], pa.string())

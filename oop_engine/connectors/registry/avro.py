@@ -23,7 +23,7 @@ from oop_engine.connectors.registry.schemas import Schemas
 from oop_engine.connectors.registry.wire import HEAD, with_head
 from oop_engine.core.schema import Schema
 from oop_engine.core.values.declared_values import as_is, fields_besides, nested_column
-from oop_engine.core.values.kinds import converts, way_out
+from oop_engine.core.values.kinds import converts, misread, way_out
 from oop_engine.core.values.projected import projected
 from oop_engine.core.values.python_values import of_values
 
@@ -194,7 +194,7 @@ class _AvroMessages(RegistryMessages):
             return nested_column(cells, field, lambda path: self.unknown.add(path, 1), as_is, reasons)
         found, lost = of_values(cells, field.type)
         for at in () if lost is None else np.flatnonzero(lost.to_numpy(zero_copy_only=False)).tolist():
-            reasons[at] = reasons[at] or f"{field.name}: cannot read {cells[at]!r:.80} as {field.type}"
+            reasons[at] = reasons[at] or misread(field.name, cells[at], field.type)
         return found
 
 

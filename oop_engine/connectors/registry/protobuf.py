@@ -23,6 +23,7 @@ from oop_engine.connectors.registry.schemas import Schemas
 from oop_engine.connectors.registry.wire import indexes_of, with_head
 from oop_engine.core.schema import Schema
 from oop_engine.core.values.declared_values import as_is, nested_column
+from oop_engine.core.values.kinds import misread
 from oop_engine.core.values.python_values import of_values
 
 __all__ = ["Protobuf"]
@@ -103,7 +104,7 @@ class _ProtobufMessages(RegistryMessages):
                 continue
             columns[field.name], lost = of_values(cells, field.type)
             for at in () if lost is None else np.flatnonzero(lost.to_numpy(zero_copy_only=False)).tolist():
-                reasons[at] = reasons[at] or f"{field.name}: cannot read {cells[at]!r:.80} as {field.type}"
+                reasons[at] = reasons[at] or misread(field.name, cells[at], field.type)
         return columns, reasons
 
     def _row(self, schema: Any, payload: bytes) -> dict[str, Any]:

@@ -17,6 +17,7 @@ __all__ = [
     "is_list",
     "is_number",
     "is_text",
+    "misread",
     "plain_type",
     "reads_nested_texts",
     "reads_texts",
@@ -226,6 +227,15 @@ def _plain_field(field: pa.Field) -> pa.Field:
 
 
 _WITH_OFFSET = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d[\d:.]*([Zz]|[+-]\d\d:?\d\d)")
+
+
+def misread(name: str, value: object, kind: pa.DataType) -> str:
+    """Return the reason to refuse a value of a column, with the way out if one is known.
+
+    >>> misread("at", "2026-03-01T12:00:00Z", pa.timestamp("s"))[:70]
+    "at: cannot read '2026-03-01T12:00:00Z' as timestamp[s]: it has an offs"
+    """
+    return f"{name}: cannot read {value!r:.80} as {kind}{zone_hint(value, kind)}"
 
 
 def zone_hint(value: object, kind: pa.DataType) -> str:

@@ -29,7 +29,7 @@ from oop_engine.core.operator import Message
 from oop_engine.core.page import Page, concat
 from oop_engine.core.schema import Schema
 from oop_engine.core.values.arrow_data import is_arrow
-from oop_engine.core.values.kinds import zone_hint
+from oop_engine.core.values.kinds import misread
 from oop_engine.core.values.python_values import is_missing
 from oop_engine.runners.feeds.bad_rows import Refuse, refuse
 from oop_engine.runners.feeds.in_turn import InTurn
@@ -278,10 +278,7 @@ class Intake:
             ):
                 return f"{field.name} is null"
             if text.startswith(f"{field.name!r} must be {field.type};"):
-                value = values[field.name]
-                return (
-                    f"{field.name}: cannot read {value!r:.60} as {field.type}{zone_hint(value, field.type)}"
-                )
+                return misread(field.name, values[field.name], field.type)
         return text
 
 

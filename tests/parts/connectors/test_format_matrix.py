@@ -202,3 +202,15 @@ REGISTRY: Any = None
 @pytest.fixture(autouse=True)
 def one_registry(registry: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals(), "REGISTRY", registry)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_moment_with_an_offset_in_a_column_without_a_zone_has_its_way_out(
+    format: str, registry: Any
+) -> None:
+    sent = page_of(pa.string(), pa.array(["2026-03-01T12:00:00+02:00", "2026-03-01T12:00:00"]))
+    plain = Schema({"ts": pa.int64(), "v": pa.timestamp("us")}, "ts", "rows")
+    found, told = read(format, plain, written(format, sent, registry), registry)
+    assert found.column("v").to_pylist() == [datetime(2026, 3, 1, 12)]
+    way_out = "it has an offset, and the column no zone: declare timestamp[us, tz=UTC], in SQL TIMESTAMPTZ"
+    assert told == [f"v: cannot read '2026-03-01T12:00:00+02:00' as timestamp[us]: {way_out}"]
