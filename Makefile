@@ -18,10 +18,10 @@ PACKAGES_pyspark := pyspark==4.* 'pandas<3' pyarrow
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-DOCUMENTED := oop_engine oop_engine.traces oop_engine.testing oop_engine.testing.laws oop_engine.testing.streams \
-  oop_engine.lab.scenario oop_engine.lab.compare \
-  oop_engine.runners.inline oop_engine.runners.local oop_engine.spark.run oop_engine.spark.io.sinks \
-  oop_engine.operators oop_engine.operators.rewrites.in_order oop_engine.core.halves oop_engine.scenarios.truth
+SHELVES := operators windows aggregates joins policies triggers rewrites thesis query outcomes traces formats sources \
+  sinks service spark errors lab testing extend
+DOCUMENTED := oop_engine $(SHELVES:%=oop_engine.%) oop_engine.testing.laws oop_engine.testing.streams \
+  oop_engine.runners.inline oop_engine.runners.local oop_engine.spark.run oop_engine.scenarios.truth
 
 .PHONY: check explore queries cancellations cuts flat knobs faults warm rewritten simulate rotations soak kills servers test-servers test-all help demo demo-spark scenarios test fuzz lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
 

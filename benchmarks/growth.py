@@ -26,39 +26,28 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from oop_engine import GroupWise, Linear, Message, Operator, Page, Schema
+from oop_engine import GroupWise, Linear, Operator, Page, Schema
+from oop_engine.aggregates import Last, Median
 from oop_engine.core.punctuation import FOREVER, NEVER
+from oop_engine.extend import Message
 from oop_engine.operators import (
     AsOf,
     Band,
     BoundedDisorder,
-    Bucket,
-    BufferingAggregate,
     Count,
     Distinct,
     Emit,
     Expire,
     Finalize,
-    Global,
-    Landmark,
-    Last,
     Latest,
-    LowLevelAggregate,
     Max,
-    Median,
     Meld,
-    Merge,
     MultiJoin,
     OAJoin,
-    OPIBJoin,
-    PartialAggregate,
-    PartitionedTupleBased,
     PerGroup,
     Punctuate,
     Session,
-    SlicedAggregate,
     Sliding,
-    Sort,
     Sum,
     TopN,
     Tumbling,
@@ -66,6 +55,16 @@ from oop_engine.operators import (
 )
 from oop_engine.runners.dispatch import handle
 from oop_engine.system import stopwatch
+from oop_engine.thesis import (
+    Bucket,
+    BufferingAggregate,
+    LowLevelAggregate,
+    Merge,
+    OPIBJoin,
+    PartialAggregate,
+    Sort,
+)
+from oop_engine.windows import Global, Landmark, PartitionedTupleBased
 
 __all__ = ["CASES", "CLOSES", "CLOSING", "MESSAGES", "Work", "asked", "exponent", "work"]
 
@@ -129,7 +128,7 @@ CASES: dict[str, Callable[[], Operator]] = {
     "low level": lambda: LowLevelAggregate(Tumbling(FAR), ASKED, by=("k",), slots=1 << 10).opened(SCHEMA),
     "partial": lambda: PartialAggregate(Tumbling(FAR), ASKED, by=("k",)).opened(SCHEMA),
     "in-order aggregate": lambda: BufferingAggregate(Tumbling(FAR), ASKED, by=("k",)).opened(SCHEMA),
-    "in-order sliced": lambda: SlicedAggregate(Tumbling(FAR), ASKED, by=("k",)).opened(SCHEMA),
+    "in-order sliced": lambda: WindowAggregate(Tumbling(FAR), ASKED, by=("k",)).opened(SCHEMA),
     "in-order join": lambda: OPIBJoin([("k", "k")], Band(FAR, FAR)).opened(SCHEMA, SCHEMA),
     "in-order merge": lambda: Merge(2).opened(SCHEMA, SCHEMA),
     "sort": lambda: Sort(BoundedDisorder(FAR)).opened(SCHEMA),

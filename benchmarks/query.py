@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from oop_engine import DataStream, Graph, Schema, run, sql, stream
+from oop_engine import Graph, Schema, run, sql, stream
 from oop_engine.operators import (
     Band,
     BoundedDisorder,
@@ -30,6 +30,7 @@ from oop_engine.operators import (
     Tumbling,
     WindowAggregate,
 )  # fmt: skip
+from oop_engine.query import DataStream
 
 ROUNDS = 9
 LATE = "2 s"

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from graphlib import TopologicalSorter
 
+from oop_engine.core.close_names import SHELVES
 from tests.sources import MODULES, loaded, text_of
 
-__all__ = ["Rooms", "description", "floors", "imports", "room_of", "without_shortcuts"]
+__all__ = ["FACES", "Rooms", "description", "floors", "imports", "room_of", "without_shortcuts"]
 
-LEFT_OUT = {"oop_engine", "oop_engine.operators", "oop_engine.__main__", "oop_engine.system.knobs"}
+FACES = {"oop_engine", *(f"oop_engine.{shelf}" for shelf in SHELVES)}
+LEFT_OUT = {*FACES, "oop_engine.__main__", "oop_engine.system.knobs"}
 BY_NAME = "scenarios"  # the laboratory finds them by their names, as those of other packages
 OPERATORS = ("edge", "levels")  # operators, as the files beside these folders
 FILES = {name for name, path in MODULES.items() if path.name != "__init__.py"}

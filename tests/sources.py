@@ -9,7 +9,7 @@ from pathlib import Path
 
 from oop_engine.system.lazy_names import listed
 
-__all__ = ["FILES", "MODULES", "ROOT", "is_for_types", "loaded", "module", "parsed", "text_of"]
+__all__ = ["FILES", "MODULES", "ROOT", "homes", "is_for_types", "loaded", "module", "parsed", "text_of"]
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted(path.relative_to(ROOT) for path in (ROOT / "oop_engine").rglob("*.py"))
@@ -37,10 +37,15 @@ def is_for_types(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
+def is_lazy(path: Path) -> bool:
+    """Tell whether a module loads its names when they are used."""
+    return "__getattr__" in text_of(path) and any(is_for_types(node) for node in parsed(text_of(path)).body)
+
+
 @cache
 def homes() -> dict[str, str]:
     """Return where the names of packages that load them when they are used come from."""
-    lazy = {name: listed(text_of(path)) for name, path in MODULES.items() if path.name == "__init__.py"}
+    lazy = {name: listed(text_of(path)) for name, path in MODULES.items() if is_lazy(path)}
     return {f"{package}.{name}": home for package, names in lazy.items() for name, home in names.items()}
 
 

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from oop_engine import Graph, Schema
+from oop_engine.aggregates import ArgMax
 from oop_engine.core.graphs.graph import Stream
 from oop_engine.operators import (
-    ArgMax,
     Band,
     BoundedDisorder,
     Count,

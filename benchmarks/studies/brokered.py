@@ -21,8 +21,9 @@ from confluent_kafka import Producer
 
 from benchmarks.field import ENVIRONMENTS, ROOT
 from benchmarks.peers.pace import FETCH_MS, SLACK, WINDOW, Pace, key, last_end
-from oop_engine import Graph, Kafka, Page, Schema, serve
+from oop_engine import Graph, Page, Schema, serve
 from oop_engine.operators import BoundedDisorder, Count, Punctuate, Sum, Tumbling, WindowAggregate
+from oop_engine.sources import Kafka
 
 __all__ = ["answers", "brokered"]
 

@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from oop_engine import Generated, Journal, LiveSource
+from oop_engine.extend import LiveSource
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sources import Generated, Journal
 
 __all__ = ["journal"]
 

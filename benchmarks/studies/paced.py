@@ -24,9 +24,10 @@ import pyarrow as pa
 
 from benchmarks.field import ENVIRONMENTS, ROOT
 from benchmarks.peers.pace import SLACK, SOURCES, WINDOW, Pace, key, line, told
-from oop_engine import Graph, Page, Schema, TcpLines, serve
+from oop_engine import Graph, Page, Schema, serve
 from oop_engine.operators import BoundedDisorder, Count, Meld, Punctuate, Sum, Tumbling, WindowAggregate
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sources import TcpLines
 
 __all__ = ["RATES", "answers", "feeds", "from_ports", "paced", "served"]
 

@@ -21,9 +21,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from oop_engine import Dashboard, Gathered, Generated, Graph, Page, Schema, serve
+from oop_engine import Graph, Page, Schema, serve
 from oop_engine.operators import Count, Meld, Ordered, PerGroup, Punctuate, Tumbling, WindowAggregate
 from oop_engine.operators.policies.running_bound import Policy
+from oop_engine.service import Dashboard
+from oop_engine.sinks import Gathered
+from oop_engine.sources import Generated
 
 __all__ = ["shares"]
 

@@ -23,13 +23,14 @@ import pyarrow as pa
 
 from benchmarks.workload import PAGE
 from benchmarks.workloads import WORKLOADS
-from oop_engine import Callback, Graph, Page, Schema
+from oop_engine import Graph, Page, Schema
 from oop_engine.operators import BoundedDisorder, Count, Punctuate, Sum, Tumbling, WindowAggregate
 from oop_engine.runners.inline import Inline
 from oop_engine.runners.states import captured
 from oop_engine.service.checkpoint_folder import CheckpointFolder
 from oop_engine.service.checkpoint_manifest import CheckpointManifest
 from oop_engine.service.service import Service
+from oop_engine.sinks import Callback
 
 __all__ = ["recovery"]
 

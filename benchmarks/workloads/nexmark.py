@@ -17,9 +17,9 @@ from benchmarks.data import BID, SECOND, Columns, auctions
 from benchmarks.workload import Workload, values
 from benchmarks.workloads.w7 import sessions
 from oop_engine import Graph, Schema
+from oop_engine.aggregates import ArgMax
 from oop_engine.core.graphs.graph import Stream
 from oop_engine.operators import (
-    ArgMax,
     BoundedDisorder,
     Count,
     Max,

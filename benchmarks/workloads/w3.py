@@ -12,15 +12,8 @@ from benchmarks.data import ORIGIN, SECOND, Columns, links
 from benchmarks.workload import Workload, pages_of, values
 from benchmarks.workloads.w1 import SLACK
 from oop_engine import Graph, Page, Schema
-from oop_engine.operators import (
-    AfterCount,
-    BoundedDisorder,
-    Count,
-    Emit,
-    Punctuate,
-    Tumbling,
-    WindowAggregate,
-)
+from oop_engine.operators import BoundedDisorder, Count, Emit, Punctuate, Tumbling, WindowAggregate
+from oop_engine.triggers import AfterCount
 
 __all__ = ["PacketsByAddress", "PacketsBySender", "PacketsCorrected"]
 

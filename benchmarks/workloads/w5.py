@@ -14,7 +14,7 @@ from benchmarks.data import DELAY, SECOND, Columns, cycles
 from benchmarks.workload import Workload, values
 from oop_engine import Graph, Schema
 from oop_engine.core.graphs.graph import Stream
-from oop_engine.operators import BoundedDisorder, Punctuate, SlicedAggregate, Sum, Tumbling, WindowAggregate
+from oop_engine.operators import BoundedDisorder, Punctuate, Sum, Tumbling, WindowAggregate
 
 __all__ = ["TwentyWindows", "TwentyWindowsApart", "TwentyWindowsChained"]
 
@@ -63,7 +63,7 @@ class TwentyWindows(Workload):
         tuples = graph.source("tuples", self.schema)
         promised = graph.add("progress", Punctuate(BoundedDisorder("2 s"), "1 s"), tuples)
         windows = {str(length): Tumbling(f"{length} s") for length in LENGTHS}
-        graph.sink("windows", graph.add("sums", SlicedAggregate(windows, {"total": Sum("v")}), promised))
+        graph.sink("windows", graph.add("sums", WindowAggregate(windows, {"total": Sum("v")}), promised))
         return graph
 
     def results(self, found: dict[str, pa.Table]) -> Columns:

@@ -11,7 +11,8 @@ import pyarrow as pa
 from benchmarks.data import Columns, numbers
 from benchmarks.workload import Workload, values
 from oop_engine import Graph, Schema
-from oop_engine.operators import Avg, Min, TupleBased, WindowAggregate
+from oop_engine.operators import Avg, Min, WindowAggregate
+from oop_engine.windows import TupleBased
 
 __all__ = ["LastTuples"]
 

@@ -12,7 +12,8 @@ from benchmarks.data import Columns, clicks
 from benchmarks.workload import Workload, values
 from benchmarks.workloads.w6 import least_of_last
 from oop_engine import Graph, Schema
-from oop_engine.operators import BoundedDisorder, Min, Punctuate, TupleBased, WindowAggregate
+from oop_engine.operators import BoundedDisorder, Min, Punctuate, WindowAggregate
+from oop_engine.windows import TupleBased
 
 __all__ = ["LastTuplesInTime"]
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 from benchmarks.data import SECOND, Columns, responses
 from benchmarks.workload import Workload, values
 from oop_engine import Graph, Schema
-from oop_engine.operators import ApproxQuantile, BoundedDisorder, Median, Punctuate, Tumbling, WindowAggregate
+from oop_engine.aggregates import ApproxQuantile, Median
+from oop_engine.operators import BoundedDisorder, Punctuate, Tumbling, WindowAggregate
 
 __all__ = ["MedianByServer", "TailByServer"]
 

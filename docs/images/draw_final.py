@@ -12,7 +12,8 @@ from typing import NamedTuple
 import matplotlib as mpl
 import pyarrow as pa
 
-from oop_engine import Linear, Message, Page, Schema, Watermark
+from oop_engine import Linear, Page, Schema, Watermark
+from oop_engine.extend import Message
 from oop_engine.operators import BoundedDisorder, Count, Emit, Punctuate, Tumbling, WindowAggregate
 from oop_engine.testing import Driver
 

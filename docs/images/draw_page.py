@@ -16,8 +16,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from oop_engine import Dashboard, Gathered, Generated, Graph, Schema, serve
+from oop_engine import Graph, Schema, serve
 from oop_engine.operators import BoundedDisorder, Count, Meld, Punctuate, Tumbling, WindowAggregate
+from oop_engine.service import Dashboard
+from oop_engine.sinks import Gathered
+from oop_engine.sources import Generated
 from tests.parts.service.browser import Browser, browser
 
 PICTURE = Path(__file__).parent / "page.png"

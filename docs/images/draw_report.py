@@ -11,7 +11,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from oop_engine.lab.compare import compare
+from oop_engine.lab.comparison import compare
 from oop_engine.lab.report.page import page
 from oop_engine.lab.scenario import load
 from tests.parts.service.browser import browser

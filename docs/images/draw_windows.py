@@ -16,8 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from oop_engine import FOREVER, Linear, Page, Schema
-from oop_engine.operators import (
-    Count,
+from oop_engine.extend import Windows
+from oop_engine.operators import Count, Max, Min, Session, Sliding, Tumbling, WindowAggregate
+from oop_engine.testing import Driver
+from oop_engine.windows import (
     Delimited,
     FixedBand,
     Frames,
@@ -25,19 +27,11 @@ from oop_engine.operators import (
     Intervals,
     Landmark,
     LastRows,
-    Max,
-    Min,
     PartitionedTupleBased,
-    Session,
     SlideByTuple,
-    Sliding,
-    Tumbling,
     TupleBased,
     UserWindows,
-    WindowAggregate,
-    Windows,
 )
-from oop_engine.testing import Driver
 
 __all__ = ["KINDS", "draw", "windows_of"]
 

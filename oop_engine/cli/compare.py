@@ -24,7 +24,7 @@ from oop_engine.core.errors import UsageError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from oop_engine.lab.compare import Comparison
+    from oop_engine.lab.comparison import Comparison
     from oop_engine.lab.scenario import Scenario
     from oop_engine.traces.csv_format import CsvFormat
 
@@ -93,7 +93,7 @@ def compare(
     For a program (exit code 1: a claim fails):
       oop-engine compare nyc_flights --json | jq '.claims[] | select(.holds == false)'
     """
-    from oop_engine.lab.compare import compare as run
+    from oop_engine.lab.comparison import compare as run
 
     before = None if again is None else _report_of(again, scenario)
     if before is not None:

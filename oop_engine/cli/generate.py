@@ -65,8 +65,9 @@ def generate(out: Path, links: str, lulls: tuple[str, ...], as_json: bool, **set
     Flows that go out at the end of each minute, with punctuation in the trace:
       oop-engine generate flows.msgpack --duration "1 h" --block "1 min" --punctuate "1 min"
     """
-    from oop_engine.traces import format_of, write_trace
     from oop_engine.traces.disorder import Disorder
+    from oop_engine.traces.format_registry import format_of
+    from oop_engine.traces.trace_writing import write_trace
 
     format_of(out)
     check_output("OUT", out)

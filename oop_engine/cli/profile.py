@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from oop_engine.core.operator import Message
-    from oop_engine.traces import Trace
     from oop_engine.traces.csv_format import CsvFormat
-    from oop_engine.traces.profile import Profile
+    from oop_engine.traces.profiling import Profile
+    from oop_engine.traces.trace import Trace
 
 __all__ = ["profile"]
 
@@ -58,8 +58,8 @@ def profile(
     """
     from oop_engine.lab.report.disorder_table import verdict
     from oop_engine.lab.report.proposal import in_python, in_sql
-    from oop_engine.traces import open_trace
-    from oop_engine.traces.profile import profile as measure
+    from oop_engine.traces.profiling import profile as measure
+    from oop_engine.traces.trace import open_trace
 
     time = time or _only_moment(trace, form, csv, types)
     try:

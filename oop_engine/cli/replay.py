@@ -165,7 +165,7 @@ def limited(feed: Iterable[Message], limit: int | None) -> Iterator[Message]:
 
 def _check_output(output: Path | None, *reads: tuple[str, str | Path]) -> None:
     if output is not None:
-        from oop_engine.traces import format_of
+        from oop_engine.traces.format_registry import format_of
 
         format_of(output)
         check_output("--output", output, *reads)
@@ -173,7 +173,7 @@ def _check_output(output: Path | None, *reads: tuple[str, str | Path]) -> None:
 
 def _traces_of(feeds: Mapping[str, Any]) -> list[tuple[str, Path]]:
     """Return the files of those feeds that are traces."""
-    from oop_engine.traces import Trace
+    from oop_engine.traces.trace import Trace
 
     return [(f"source {name!r}", feed.path) for name, feed in feeds.items() if isinstance(feed, Trace)]
 
@@ -182,7 +182,7 @@ def _write_results(output: Path | None, variant: Variant, results: dict[str, pa.
     if output is None:
         return
     from oop_engine.core.page import Page
-    from oop_engine.traces import write_trace
+    from oop_engine.traces.trace_writing import write_trace
 
     plan = variant.graph.plan()
     sink = plan.of_kind("sink")[0]

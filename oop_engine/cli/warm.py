@@ -34,7 +34,7 @@ def warm(spark: bool, as_json: bool) -> None:
     The same, and sessions of Spark start in half the time; another minute, and 170 MB:
       oop-engine warm --spark
     """
-    from oop_engine.lab import warm as kernels
+    from oop_engine.lab import warm_kernels as kernels
     from oop_engine.lab.warm_spark import spark_java, warm_spark
 
     found, archive = [], None

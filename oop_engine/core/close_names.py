@@ -1,11 +1,18 @@
-"""Close names: a hint for a name that is not known."""
+"""Close names: a hint for a name that is not known; and the modules that list the public ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-__all__ = ["closest_or_all", "did_you_mean", "renamed"]
+__all__ = ["SHELVES", "closest_or_all", "did_you_mean", "renamed"]
+
+SHELVES = (
+    "windows", "aggregates", "joins", "policies", "triggers", "thesis", "rewrites", "operators",
+    "sources", "sinks", "formats", "traces", "query", "outcomes", "service", "spark", "errors",
+    "lab", "extend", "testing",
+)  # fmt: skip
+"""The shelves, modules of the package.  ``operators`` repeats names of others, which come before it here."""
 
 _MOST = 40
 

@@ -63,7 +63,11 @@ def warm_spark() -> Path:
 
 
 def _graph() -> Graph:
-    from oop_engine.operators import BoundedDisorder, Count, Punctuate, Tumbling, WindowAggregate
+    from oop_engine.operators.aggregates import Count
+    from oop_engine.operators.edge.punctuate import Punctuate
+    from oop_engine.operators.policies.policies import BoundedDisorder
+    from oop_engine.operators.window_aggregate import WindowAggregate
+    from oop_engine.operators.windows import Tumbling
 
     graph = Graph("warm")
     stream = graph.add("edge", Punctuate(BoundedDisorder("5 s"), "1 s"), graph.source("in", _SCHEMA))

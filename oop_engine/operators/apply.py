@@ -17,8 +17,12 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
-from oop_engine import Emission, GraphError, Linear, Operator, Page, Punctuation, Schema
 from oop_engine.core.arguments import checked_arguments
+from oop_engine.core.errors import GraphError
+from oop_engine.core.operator import Emission, Operator
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import Linear, Punctuation
+from oop_engine.core.schema import Schema
 from oop_engine.operators.values.expressions import Expression, columns_of, evaluate, text_of, types_of
 
 __all__ = ["Apply"]

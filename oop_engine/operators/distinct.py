@@ -26,27 +26,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from oop_engine import (
-    FOREVER,
-    Emission,
-    GraphError,
-    GroupIndex,
-    GroupWise,
-    Joint,
-    Linear,
-    Operator,
-    Page,
-    Punctuation,
-    Schema,
-    State,
-    Watermark,
-)
 from oop_engine.core.arguments import checked_arguments
-from oop_engine.core.groups.group_index import occurring
+from oop_engine.core.errors import GraphError
+from oop_engine.core.groups.group_index import GroupIndex, occurring
 from oop_engine.core.groups.timers import Timers
 from oop_engine.core.groups.zeros import with_unsigned_zeros, zeros_in
-from oop_engine.core.punctuation import passed
+from oop_engine.core.operator import Emission, Operator, State
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import FOREVER, GroupWise, Joint, Linear, Punctuation, Watermark, passed
 from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
 from oop_engine.operators.kernels.hashing import add_pairs
 from oop_engine.operators.keys.behind import Behind
 from oop_engine.operators.keys.group_match import GroupMatch

@@ -23,22 +23,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from oop_engine import (
-    FOREVER,
-    NEVER,
-    Emission,
-    GraphError,
-    GroupWise,
-    Joint,
-    Linear,
-    Operator,
-    Page,
-    Punctuation,
-    Schema,
-    Watermark,
-)
 from oop_engine.core.arguments import checked_arguments
+from oop_engine.core.errors import GraphError
+from oop_engine.core.operator import Emission, Operator
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation, Watermark
 from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
 from oop_engine.operators.values.expressions import Expression, columns_of, evaluate, text_of, types_of
 
 __all__ = ["Project"]

@@ -16,8 +16,10 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from oop_engine import Emission, Operator, Page, Schema
 from oop_engine.core.arguments import checked_arguments
+from oop_engine.core.operator import Emission, Operator
+from oop_engine.core.page import Page
+from oop_engine.core.schema import Schema
 from oop_engine.operators.values.expressions import (
     Expression,
     columns_of,

@@ -20,9 +20,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine import Emission, GraphError, Operator, Page, Punctuation, Schema
 from oop_engine.core.arguments import checked_arguments
+from oop_engine.core.errors import GraphError
+from oop_engine.core.operator import Emission, Operator
+from oop_engine.core.page import Page
+from oop_engine.core.punctuation import Punctuation
 from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
 from oop_engine.operators.values.expressions import (
     Expression,
     columns_of,

@@ -103,11 +103,11 @@ _FEW = 3  # definitions that are all named in a drawing
 class WindowAggregate(Operator):
     """``aggregates`` (output name to aggregate) of each window, for each group of ``by``.
 
-    ``windows``: one definition, or several by name, which share all they can (``SlicedAggregate`` is another name for
-    that).  Output: ``by``, with several ``window`` (the definition's name), ``window_start``, ``window_end``, the
-    aggregates; progressing attribute is ``window_end`` (``window_start`` if ``stamp="start"``), of the input's type and
-    unit; in tuple-based windows it is a number of tuples, unit ``rows``.  A group without a tuple in a
-    window gives no result there, unless ``empty``, which goes with grids and landmark windows.
+    ``windows``: one definition, or several by name, which share all they can. Output: ``by``, with several
+    ``window`` (the definition's name), ``window_start``, ``window_end``, the aggregates; progressing
+    attribute is ``window_end`` (``window_start`` if ``stamp="start"``), of the input's type and unit; in
+    tuple-based windows it is a number of tuples, unit ``rows``. A group without a tuple in a window gives no
+    result there, unless ``empty``, which goes with grids and landmark windows.
 
     ``strategy``: "windows" (WID, as in the thesis), "panes", which takes windows of one length,
     "adaptive" (AdaptWID), which takes windows of one length over the attribute,
@@ -429,7 +429,3 @@ class WindowAggregate(Operator):
 def _versioned_stores(query: Query, strategy: str, schema: Schema, more: Sequence[str]) -> list[Store]:
     """Return stores, one a definition, of a schema with ``more`` columns."""
     return stores(replace(query, schema=schema, read={*query.read, *more}, strategy=strategy, changing=True))
-
-
-SlicedAggregate = WindowAggregate
-"""``WindowAggregate`` of several definitions by name."""

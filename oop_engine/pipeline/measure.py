@@ -30,7 +30,7 @@ from oop_engine.core.punctuation import NEVER
 from oop_engine.pipeline.segmented import Segmented
 from oop_engine.spark.session.failures import failure_of
 from oop_engine.traces.lateness import Histogram, OwnLateness
-from oop_engine.traces.profile import GroupProfile, Lateness
+from oop_engine.traces.profiling import GroupProfile, Lateness
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +47,7 @@ _DDL = "at int, body binary"
 
 @dataclass(frozen=True)
 class SourceProfile:
-    """The disorder of a source, as ``traces.profile`` has it; values in the unit of the progressing attribute.
+    """The disorder of a source, as ``traces.profiling`` has it; values in the unit of the progressing attribute.
 
     ``own_lateness``: behind the largest value of the own group.  ``groups``: the largest ones, of ``groups_known``.
     """

@@ -19,7 +19,7 @@ from oop_engine.operators.policies.running_bound import POLICIES, Policy
 from oop_engine.pipeline.measure import Measured
 from oop_engine.traces.lateness import Histogram
 from oop_engine.traces.lengths import length_text
-from oop_engine.traces.profile import Candidate
+from oop_engine.traces.profiling import Candidate
 
 __all__ = ["PolicyChoice", "choose", "read_policy"]
 

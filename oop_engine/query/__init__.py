@@ -12,3 +12,18 @@ They make the graphs that are built by hand, and nothing in the engine knows of 
     columns_read  a run has no other columns than those that are read
     running       a query over feeds: results, rows as they become final, services
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from oop_engine.system.lazy_names import shelf
+
+if TYPE_CHECKING:
+    from oop_engine.query.data_stream import DataStream as DataStream
+    from oop_engine.query.running import as_graph as as_graph
+    from oop_engine.query.sources import Columns as Columns
+    from oop_engine.query.windowed import KeyedStream as KeyedStream
+    from oop_engine.query.windowed import WindowedStream as WindowedStream
+else:
+    __getattr__, __dir__ = shelf(__name__)

@@ -15,7 +15,7 @@ from oop_engine.query.event_time import Disorder
 from oop_engine.runners.feeds.forms import Intake
 from oop_engine.traces.folder import LeftOut, files_of
 from oop_engine.traces.lengths import length_text
-from oop_engine.traces.profile import Profile, profile
+from oop_engine.traces.profiling import Profile, profile
 from oop_engine.traces.trace import Trace, open_trace
 
 __all__ = ["disorder_of", "files_in", "opened", "profile_of"]

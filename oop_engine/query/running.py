@@ -25,7 +25,7 @@ from oop_engine.runners.outcome import Outcome
 from oop_engine.runners.replay import arun
 from oop_engine.service.serve import serve
 from oop_engine.service.served import Served
-from oop_engine.traces.profile import Profile
+from oop_engine.traces.profiling import Profile
 
 __all__ = ["Runnable", "as_graph"]
 

@@ -9,8 +9,9 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from oop_engine import NEVER, Message
+from oop_engine import NEVER
 from oop_engine.core.operator import Operator
+from oop_engine.extend import Message
 from oop_engine.runners.dispatch import handle
 from oop_engine.system import stopwatch
 

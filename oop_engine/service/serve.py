@@ -109,7 +109,8 @@ def serve_forever(
     The parameters are those of ``serve``.  Raises ``UsageError`` inside a running event loop, and all that it raises.
 
     >>> import pyarrow as pa
-    >>> from oop_engine import Gathered, Graph, Schema
+    >>> from oop_engine import Graph, Schema
+    >>> from oop_engine.sinks import Gathered
     >>> graph, found = Graph("copy"), Gathered()
     >>> graph.sink("out", graph.source("in", Schema({"ts": pa.int64()}, "ts", "s")))
     >>> serve_forever(graph, {"in": [{"ts": 1}, {"ts": 2}]}, {"out": found}).tuples, found.rows

@@ -14,30 +14,25 @@ read when the first name is asked for::
 from __future__ import annotations
 
 import ast
+import re
 import sys
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from types import FrameType
 from typing import Any
 
-from oop_engine.core.close_names import did_you_mean
+from oop_engine.core.close_names import SHELVES, did_you_mean
 
-__all__ = ["lazy_names"]
+__all__ = ["lazy_names", "listed", "shelf", "source_of"]
 
 
 def lazy_names(
-    package: str,
-    *,
-    by_name_only: Container[str] = (),
-    instead: Mapping[str, str] | None = None,
-    elsewhere: str | None = None,
+    package: str, *, elsewhere: Iterable[str] = ()
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return the ``__getattr__`` and the ``__dir__`` of ``package``, which knows ``__all__`` too.
 
-    ``by_name_only``: names that ``import *`` leaves out, for they need an extra.  ``instead``: names that other systems
-    have, in small letters without ``_``, and the names here.  ``elsewhere``: another package whose names are meant
-    where this one has none that is alike.
+    ``elsewhere``: packages, in which a name that is not here may be; where several have it, the first.
     Reading the list takes about a millisecond, once.  Raises ``ImportError`` there for a package without its source.
     """
 
@@ -48,9 +43,12 @@ def lazy_names(
     def load(name: str) -> object:
         names = vars(sys.modules[package])
         if name == "__all__":
-            names[name] = sorted(one for one in homes() if one not in by_name_only)
+            names[name] = sorted(homes())
         elif name.startswith("__") or name not in homes():
-            hint = "" if name.startswith("_") else _hint(name, homes(), instead or {}, elsewhere)
+            quiet = (
+                name.startswith("_") or sys._getframe(1).f_globals.get("__name__") == "importlib._bootstrap"
+            )
+            hint = "" if quiet else _hint(name, homes(), elsewhere)  # the import system looks for submodules
             msg = f"module {package!r} has no attribute {name!r}{hint}"
             if hint and _imported(sys._getframe(1)):  # Python drops the words of an AttributeError there
                 raise ImportError(msg, name=package)
@@ -59,28 +57,31 @@ def lazy_names(
             names[name] = getattr(import_module(homes()[name]), name)
         return names[name]
 
-    return load, lambda: sorted({*vars(sys.modules[package]), *homes()})
+    return load, lambda: sorted(homes())
 
 
-def _hint(name: str, homes: Mapping[str, str], instead: Mapping[str, str], elsewhere: str | None) -> str:
-    """Return the name that was meant: another package's very name comes before one that is alike here."""
-    if elsewhere is not None and name in dir(import_module(elsewhere)):
-        return _of_another(name, elsewhere)
-    alike = meant(name, homes, instead)
-    return _of_another(name, elsewhere) if not alike and elsewhere is not None else alike
+def shelf(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return the ``__getattr__`` and the ``__dir__`` of a shelf, or of the root: a wrong name is looked for on all."""
+    top = package.partition(".")[0]
+    return lazy_names(package, elsewhere=[top, *(f"{top}.{one}" for one in SHELVES)])
 
 
-def _of_another(name: str, package: str) -> str:
-    """Return that another package has the name, or one that is alike."""
-    other = import_module(package)
-    if name in dir(other):
-        return f": from {package} import {name}"
-    try:
-        getattr(other, name)
-    except AttributeError as error:
-        found = str(error).partition(f"{name!r}")[2]
-        return f" (of {package}){found}" if found else ""
-    return ""
+def _hint(name: str, here: Mapping[str, str], elsewhere: Iterable[str]) -> str:
+    """Return the name that was meant: the very name, elsewhere, comes before one that is alike."""
+    from oop_engine.system.other_names import INSTEAD  # only where a name is wrong
+
+    others = {one: package for package in reversed([*elsewhere]) for one in import_module(package).__all__}
+    if name in others:
+        return f": from {others[name]} import {name}"
+    alike = meant(name, here, INSTEAD if others else {}) or meant(name, others, {})
+    needed: dict[str, list[str]] = {}
+    for one in sorted(set(re.findall(r"[A-Za-z]\w+", alike))):
+        if one in others and one not in here:
+            needed.setdefault(others[one], []).append(one)
+    lines = "; ".join(
+        f"from {package} import {', '.join(names)}" for package, names in sorted(needed.items())
+    )
+    return f"{alike} ({lines})" if lines else alike
 
 
 def _imported(frame: FrameType) -> bool:

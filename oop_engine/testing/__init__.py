@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from oop_engine.core.errors import not_installed
-from oop_engine.system.lazy_names import lazy_names
+from oop_engine.system.lazy_names import shelf
 
 if TYPE_CHECKING:
     from oop_engine.testing.case import Case as Case, Row as Row
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from oop_engine.testing.streams import row_lists as row_lists, rows_of as rows_of, scripts as scripts
     from oop_engine.testing.trial import Trial as Trial, draw_script as draw_script
 else:
-    _load, __dir__ = lazy_names(__name__)
+    _load, __dir__ = shelf(__name__)
 
     def __getattr__(name: str) -> object:
         """Load a name when it is first used."""

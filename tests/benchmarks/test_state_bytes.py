@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.studies.sizes import held_bytes
-from oop_engine import GroupIndex, Linear, Page, Schema
+from oop_engine import Linear, Page, Schema
 from oop_engine.core.groups.group_index import KeyTables
+from oop_engine.extend import GroupIndex
 from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.testing import Driver
 from tests.cases import Case, all_cases

@@ -10,7 +10,7 @@ import pyarrow as pa
 from oop_engine import Schema
 from oop_engine.operators import aggregates as of
 from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
-from oop_engine.operators.window_aggregate import SlicedAggregate, WindowAggregate
+from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Landmark, Session, Sliding, Tumbling, Windows
 from tests.cases import Case, Row
 from tests.naive import windows as naive
@@ -62,7 +62,7 @@ CASES = [
         for how in ("auto", "windows", "adaptive")
     ),
     Case(
-        "aggregates-slices", SlicedAggregate(TWO, ASKED), (SCHEMA,),
+        "aggregates-slices", WindowAggregate(TWO, ASKED), (SCHEMA,),
         lambda inputs: many(inputs[0], "ts", (), FUNCTIONS, {"ten": (10, 10, 0), "fifteen": (15, 10, 0)}), DOMAINS,
     ),
     Case(

@@ -9,8 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from oop_engine.operators import (
-    Count,
+from oop_engine.aggregates import UserDefined
+from oop_engine.extend import Windows
+from oop_engine.operators import Count, Sliding, Sum, WindowAggregate
+from oop_engine.windows import (
     Delimited,
     Frames,
     Global,
@@ -19,13 +21,8 @@ from oop_engine.operators import (
     LastRows,
     PartitionedTupleBased,
     SlideByTuple,
-    Sliding,
-    Sum,
     TupleBased,
-    UserDefined,
     UserWindows,
-    WindowAggregate,
-    Windows,
 )
 from tests.cases import Case, Row
 from tests.cases.windows import ARRIVALS, COUNT, DOMAINS, FUNCTIONS, MANY, SCHEMA, SUM

@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-from oop_engine.operators import (
-    AfterAny,
-    AfterChange,
-    AfterCount,
-    AfterEach,
-    AfterFraction,
-    Emit,
-    Once,
-    OrFinally,
-    Session,
-    Sliding,
-    Tumbling,
-    WindowAggregate,
-    Windows,
-)
+from oop_engine.extend import Windows
+from oop_engine.operators import Emit, Session, Sliding, Tumbling, WindowAggregate
 from oop_engine.testing import Case
+from oop_engine.triggers import AfterAny, AfterChange, AfterCount, AfterEach, AfterFraction, Once, OrFinally
 from tests.cases import Row
 from tests.cases.folded import CASES as of_folded
 from tests.cases.revisions import CASES as of_revisions

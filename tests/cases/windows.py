@@ -13,7 +13,7 @@ from oop_engine.operators.aggregates import Avg, Count, First, Last, Max, Min, S
 from oop_engine.operators.bucket import Bucket
 from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
 from oop_engine.operators.values.flush import Slow
-from oop_engine.operators.window_aggregate import SlicedAggregate, WindowAggregate
+from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import (
     Global,
     Landmark,
@@ -235,15 +235,15 @@ CASES = [
         _of(lambda of: naive.sliding(naive.number(of, ("k",)), "row", ("k",), SUM, 3, 1)), DOMAINS, ARRIVALS,
     ),
     Case(
-        "sliced-many", SlicedAggregate(THREE, MANY, ("k", "j")), (SCHEMA,),
+        "sliced-many", WindowAggregate(THREE, MANY, ("k", "j")), (SCHEMA,),
         _of(lambda of: many(of, "ts", ("k", "j"), FUNCTIONS, SPELT)), DOMAINS,
     ),
     Case(
-        "sliced-changing", SlicedAggregate(THREE, {"n": Count(), "s": Sum("v")}, ("k",), changing=True), (SCHEMA,),
+        "sliced-changing", WindowAggregate(THREE, {"n": Count(), "s": Sum("v")}, ("k",), changing=True), (SCHEMA,),
         _of(lambda of: many(of, "ts", ("k",), COUNT | SUM, SPELT)), DOMAINS,
     ),
     Case(
-        "sliced-long", SlicedAggregate(LONG, {"n": Count(), "s": Sum("v")}, ("k",)), (SCHEMA,),
+        "sliced-long", WindowAggregate(LONG, {"n": Count(), "s": Sum("v")}, ("k",)), (SCHEMA,),
         _of(lambda of: many(of, "ts", ("k",), COUNT | SUM, SPELT_LONG)), DOMAINS,
     ),
     Case(
@@ -251,11 +251,11 @@ CASES = [
         _of(lambda of: naive.sliding(of, "ts", ("k",), COUNT | SUM, 90, 15, 5)), DOMAINS,
     ),
     Case(
-        "sliced-start", SlicedAggregate(THREE, {"n": Count(), "s": Sum("v")}, stamp="start"), (SCHEMA,),
+        "sliced-start", WindowAggregate(THREE, {"n": Count(), "s": Sum("v")}, stamp="start"), (SCHEMA,),
         _of(lambda of: many(of, "ts", (), COUNT | SUM, SPELT)), DOMAINS,
     ),
     Case(
-        "sliced-apart", SlicedAggregate({"a": Tumbling(10007), "b": Sliding(7, 12, 2)}, {"n": Count()}, ("k",)),
+        "sliced-apart", WindowAggregate({"a": Tumbling(10007), "b": Sliding(7, 12, 2)}, {"n": Count()}, ("k",)),
         (SCHEMA,), _of(lambda of: many(of, "ts", ("k",), COUNT, {"a": (10007, 10007, 0), "b": (7, 12, 2)})), DOMAINS,
     ),
     Case(

@@ -173,7 +173,7 @@ def test_a_fault_is_planted_before_its_module_is_loaded_and_changes_no_file() ->
 
 
 def test_a_module_that_is_loaded_takes_no_fault() -> None:
-    import oop_engine.lab.compare  # noqa: F401
+    import oop_engine.lab.comparison  # noqa: F401
 
     with pytest.raises(ValueError, match="before it is imported: oop_engine"):
         plant(FAULTS["delays are told 10 % too low"])

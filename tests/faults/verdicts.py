@@ -29,7 +29,7 @@ class Verdicts(NamedTuple):
 
 def verdicts(scenarios: Sequence[str]) -> Iterator[Verdicts]:
     """Yield what the claims of scenarios say: small, or as large as those on times need."""
-    from oop_engine.lab.compare import compare
+    from oop_engine.lab.comparison import compare
     from oop_engine.lab.scenario import Timed
     from tests.parts.scenarios.small import LARGER, SMALL, small
 

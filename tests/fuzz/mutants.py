@@ -12,11 +12,12 @@ import msgpack
 import numpy as np
 import pyarrow as pa
 
+from oop_engine import write_trace
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import GroupWise, Joint, Linear, Watermark
 from oop_engine.core.schema import Schema
-from oop_engine.traces import FORMATS, write_trace
+from oop_engine.traces.format_registry import FORMATS
 
 SCHEMA = Schema(
     {"ts": pa.int64(), "link": pa.string(), "n": pa.int32(), "x": pa.float64(), "ok": pa.bool_(),

@@ -15,12 +15,13 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from oop_engine import open_trace
 from oop_engine.connectors.formats import MESSAGE_FORMATS
 from oop_engine.connectors.formats.payloads import PAYLOADS, payloads_of
 from oop_engine.core.errors import EngineError
 from oop_engine.core.page import Page
-from oop_engine.traces import FORMATS, open_trace
-from oop_engine.traces.profile import profile
+from oop_engine.traces.format_registry import FORMATS
+from oop_engine.traces.profiling import profile
 from tests.fuzz.mutants import SCHEMA, good, mutant
 
 SECONDS, MEMORY = 20, 2 << 30

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oop_engine import EngineError, SnapshotError, UsageError, replay
+from oop_engine import EngineError, UsageError, replay
+from oop_engine.errors import SnapshotError
 from oop_engine.testing import multiset
 from tests.parts.spark.stand_in import SEGMENTS, add_segments, go_on, graph, pages, results
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oop_engine import open_trace
 from oop_engine.core.errors import TraceError
 from oop_engine.core.schema import Schema
 from oop_engine.core.values.arrays import converted
 from oop_engine.core.values.text_patterns import unreadable
-from oop_engine.traces import open_trace
 from oop_engine.traces.formats import json_rows
 from tests.fuzz import SCALE
 from tests.fuzz.mutants import WORDS

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from oop_engine.connectors.formats.payloads import PAYLOADS
-from oop_engine.traces import FORMATS
+from oop_engine.traces.format_registry import FORMATS
 from tests.fuzz import SCALE
 
 ROOT = Path(__file__).parents[2]

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oop_engine import EngineError, SnapshotError
+from oop_engine import EngineError
 from oop_engine.core.saved import Saved
 from oop_engine.core.snapshot import pack, unpack
+from oop_engine.errors import SnapshotError
 from oop_engine.testing import END, Case, Driver, as_messages, draw_script
 from tests.cases import all_cases
 from tests.fuzz import SCALE

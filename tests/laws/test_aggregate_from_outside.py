@@ -15,23 +15,14 @@ from hypothesis import strategies as st
 
 from oop_engine import Graph, Page, Schema, run
 from oop_engine.core.graphs.halves import consolidated
-from oop_engine.operators import (
-    BoundedDisorder,
-    Count,
-    Landmark,
-    PartitionedTupleBased,
-    Punctuate,
-    SlicedAggregate,
-    Sliding,
-    TupleBased,
-    WindowAggregate,
-)
+from oop_engine.operators import BoundedDisorder, Count, Punctuate, Sliding, WindowAggregate
 from oop_engine.operators.aggregates import Aggregation, Arrays, Part, UserDefined
 from oop_engine.operators.kernels import monoids
 from oop_engine.operators.kernels.monoids import Monoid
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.slicing.accumulators import Accumulator, Compiled, register_accumulator
 from oop_engine.testing import Case, Driver, contract_suite, multiset
+from oop_engine.windows import Landmark, PartitionedTupleBased, TupleBased
 from tests.naive import windows as naive
 from tests.naive.many_windows import many
 from tests.parts.operators.window_streams import SCHEMA, Checked, events, page, rows
@@ -174,7 +165,7 @@ test_law = contract_suite(
             _slides(("k", "j"), {name: ORACLE[name] for name in OWN}), DOMAINS,
         ),
         Case(
-            "slices", SlicedAggregate(THREE, ASKED, ("k",)), (SCHEMA,),
+            "slices", WindowAggregate(THREE, ASKED, ("k",)), (SCHEMA,),
             lambda inputs: many(inputs[0], "ts", ("k",), ORACLE, SPELT), DOMAINS,
         ),
         Case(
@@ -207,7 +198,7 @@ def test_windows_are_those_of_the_definition(strategy, data, of, by):
 @settings(max_examples=15, deadline=None)
 @given(data=st.data(), of=rows(), by=st.sampled_from([(), ("k",)]))
 def test_so_are_slices_of_several_definitions(data, of, by):
-    driver = Checked(SlicedAggregate(THREE, ASKED, by), SCHEMA).play(data.draw(events(of)))
+    driver = Checked(WindowAggregate(THREE, ASKED, by), SCHEMA).play(data.draw(events(of)))
     assert multiset(driver.rows()) == multiset(many(of, "ts", by, ORACLE, SPELT))
 
 

@@ -15,34 +15,24 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import (
-    BatchResults,
-    Emission,
     Graph,
     GraphError,
     GroupWise,
     Linear,
-    Message,
     Operator,
     Page,
     Punctuation,
-    Receipt,
     Schema,
-    SinkWork,
-    TraceError,
-    TraceFormat,
     UsageError,
-    consolidated,
-    in_order,
     open_trace,
-    register_format,
-    register_policy,
     replay,
     run,
     write_trace,
 )
+from oop_engine.errors import TraceError
+from oop_engine.extend import Emission, Message, TraceFormat, register_format, register_policy
 from oop_engine.operators import (
     BoundedDisorder,
-    Lag,
     Meld,
     PerGroup,
     Punctuate,
@@ -53,13 +43,15 @@ from oop_engine.operators import (
 )
 from oop_engine.operators.policies.running_bound import length_of
 from oop_engine.pipeline.policy import read_policy
+from oop_engine.policies import Lag
+from oop_engine.rewrites import consolidated, in_order
+from oop_engine.spark import BatchResults, Receipt, SinkWork
 from oop_engine.spark.io.segments import Files
 from oop_engine.spark.plan.two_level import scaled
 from oop_engine.spark.run import run_on_spark
 from oop_engine.testing import Case, contract_suite
-from oop_engine.traces import FORMATS
 from oop_engine.traces.format import Marks, readable
-from oop_engine.traces.format_registry import _OF_SUFFIX
+from oop_engine.traces.format_registry import _OF_SUFFIX, FORMATS
 
 SCHEMA = Schema({"ts": pa.int64(), "n": pa.int64()}, "ts", "s")
 PAGES = {

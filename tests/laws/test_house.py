@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 import oop_engine
-from oop_engine import operators
 from tests.laws.test_layers import FLOORS, KNOWS_OPERATORS, RANK
 from tests.rooms import description, floors, imports, room_of, without_shortcuts
+from tests.shelves import OF_GRAPHS, ON, on_shelves
 from tests.sources import FILES, ROOT, parsed, text_of
 
 MOST_FILES = 16
@@ -142,14 +142,14 @@ def test_a_planted_name_is_found() -> None:
 
 
 def test_what_the_glossary_calls_missing_is_not_public() -> None:
-    public = {*dir(operators), *dir(oop_engine)}
+    public = {*dir(oop_engine), *on_shelves(*ON)}
     assert missing_of(GLOSSARY)
     assert no_longer_missing(GLOSSARY, public) == set()
     assert no_longer_missing(f"{MISSING} slide-by-tuple windows (`Meld`)", public) == {"Meld"}
 
 
 def test_what_is_public_is_in_the_glossary_or_has_a_card() -> None:
-    public = [name for name in dir(operators) if isinstance(getattr(operators, name), type)]
+    public = [name for name, thing in on_shelves(*OF_GRAPHS).items() if isinstance(thing, type)]
     there = GLOSSARY.partition(MISSING)[0]
     assert without_a_word(public, there, CARDS) == set()
     assert without_a_word([*public, "Planted"], there, CARDS) == {"Planted"}

@@ -12,48 +12,38 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import GraphError, Linear, Page, Schema
-from oop_engine.operators import (
+from oop_engine.aggregates import (
     M4,
     All,
     ApproxCountDistinct,
     ApproxQuantile,
     ArgMax,
     ArgMin,
-    Avg,
     Collect,
-    Count,
     CountDistinct,
     First,
     GeometricMean,
     HeavyHitters,
-    Landmark,
     Last,
-    Max,
     MaxCount,
     Median,
-    Min,
     MinCount,
     Mode,
-    PartitionedTupleBased,
     Product,
     Quantile,
-    Session,
-    Sliding,
     Stddev,
-    Sum,
     TopK,
-    Tumbling,
-    TupleBased,
     UserDefined,
     Var,
     WeightedAvg,
-    WindowAggregate,
 )
-from oop_engine.operators import Any as AnyOf
+from oop_engine.aggregates import Any as AnyOf
+from oop_engine.operators import Avg, Count, Max, Min, Session, Sliding, Sum, Tumbling, WindowAggregate
 from oop_engine.operators.slicing.accumulators.lists import hashes
 from oop_engine.operators.slicing.panes import pane_windows
 from oop_engine.operators.slicing.stores import window_store
 from oop_engine.testing import END, Driver, multiset
+from oop_engine.windows import Landmark, PartitionedTupleBased, TupleBased
 from tests.naive import values
 from tests.naive import windows as naive
 from tests.naive.sessions import sessions

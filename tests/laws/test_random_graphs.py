@@ -32,7 +32,7 @@ from oop_engine.operators.rewrites.in_order import Windowing, in_order
 from oop_engine.operators.rewrites.pruned import pruned
 from oop_engine.operators.select import Select
 from oop_engine.operators.split import Split
-from oop_engine.operators.window_aggregate import SlicedAggregate, WindowAggregate
+from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Sliding
 from oop_engine.runners.replay import replay
 from oop_engine.testing import multiset
@@ -210,7 +210,7 @@ def add_sliced(draw: st.DrawFn, built: Built) -> None:
     column, value = draw(st.sampled_from(told.numbers)), f"sum{len(built.told)}"
     rows = many(told.rows, time, by, {value: windows.aggregate("sum", column, time)}, definitions)
     of = {name: Sliding(*lengths) for name, lengths in definitions.items()}
-    built.add(SlicedAggregate(of, {value: Sum(column)}, by), [told], rows)
+    built.add(WindowAggregate(of, {value: Sum(column)}, by), [told], rows)
 
 
 def groups(draw: st.DrawFn, told: Told) -> tuple[str, ...]:

@@ -13,10 +13,6 @@ from hypothesis import strategies as st
 from oop_engine import Graph, Page, Schema, replay
 from oop_engine.core.graphs.graph import Stream
 from oop_engine.operators import (
-    AfterAny,
-    AfterCount,
-    AfterFraction,
-    AfterMatch,
     Band,
     BoundedDisorder,
     Count,
@@ -25,7 +21,6 @@ from oop_engine.operators import (
     Finalize,
     Max,
     OAJoin,
-    PartitionedTupleBased,
     Punctuate,
     Select,
     Session,
@@ -35,6 +30,8 @@ from oop_engine.operators import (
     WindowAggregate,
 )
 from oop_engine.testing import multiset
+from oop_engine.triggers import AfterAny, AfterCount, AfterFraction, AfterMatch
+from oop_engine.windows import PartitionedTupleBased
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string(), "v": pa.int64()}, "ts", "s")
 ROWS = st.tuples(

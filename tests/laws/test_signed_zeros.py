@@ -11,38 +11,38 @@ import pyarrow.compute as pc
 import pytest
 
 from oop_engine import GroupWise, Linear, Operator, Page, Schema
+from oop_engine.aggregates import TopK
 from oop_engine.core.groups.zeros import unsigned_zeros
 from oop_engine.operators import (
-    AfterCount,
     AsOf,
     Band,
     BoundedDisorder,
-    BufferingAggregate,
-    Consolidate,
     Count,
     Distinct,
     Emit,
     Finalize,
-    LastRows,
     Latest,
-    LowLevelAggregate,
     Max,
     MultiJoin,
     OAJoin,
-    OPIBJoin,
-    OPOBJoin,
-    PartialAggregate,
     PerGroup,
     Punctuate,
     Session,
-    SlideByTuple,
     Sliding,
-    TopK,
     Tumbling,
-    TupleBased,
     WindowAggregate,
 )
 from oop_engine.testing import Driver
+from oop_engine.thesis import (
+    BufferingAggregate,
+    Consolidate,
+    LowLevelAggregate,
+    OPIBJoin,
+    OPOBJoin,
+    PartialAggregate,
+)
+from oop_engine.triggers import AfterCount
+from oop_engine.windows import LastRows, SlideByTuple, TupleBased
 
 KINDS: dict[str, tuple[pa.DataType, Callable[[float], Any]]] = {
     "float64": (pa.float64(), float),

@@ -8,8 +8,9 @@ from itertools import groupby
 
 import pytest
 
-from oop_engine import Change, GraphError, Message, Page
+from oop_engine import Change, GraphError, Page
 from oop_engine.core.graphs.graph import Graph
+from oop_engine.extend import Message
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.runners.dispatch import Result
 from oop_engine.runners.event_loop import run_async

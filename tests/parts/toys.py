@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from oop_engine import FOREVER, NEVER, Emission, Linear, Operator, Page, Progress, Punctuation, Schema, State
+from oop_engine import FOREVER, NEVER, Linear, Operator, Page, Punctuation, Schema
 from oop_engine.core.graphs.graph import Graph
+from oop_engine.extend import Emission, Progress, State
 
 SCHEMA = Schema({"ts": pa.int64(), "id": pa.int64()}, "ts", "s")
 

@@ -22,11 +22,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from oop_engine import Graph, Journal, Local, Page, Pushed, Result, Schema, UsageError
+from oop_engine import Graph, Local, Page, Schema, UsageError
 from oop_engine.operators import BoundedDisorder, Meld, Punctuate
+from oop_engine.outcomes import Result
 from oop_engine.service.checkpoint_folder import CheckpointFolder
 from oop_engine.service.served import Served
 from oop_engine.service.service import Service
+from oop_engine.sources import Journal, Pushed
 from tests.simulation.virtual_time import run_virtual
 from tests.simulation.world import Killed, Process, SimulatedDisk, Store, Table, World
 

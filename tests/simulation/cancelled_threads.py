@@ -26,12 +26,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from oop_engine import Graph, Journal, LiveSink, LiveSource, Page, Pushed, Schema, UsageError
+from oop_engine import Graph, Page, Schema, UsageError
 from oop_engine.connectors.sink import Prepared
+from oop_engine.extend import LiveSink, LiveSource
 from oop_engine.operators import BoundedDisorder, Count, Punctuate, Tumbling, WindowAggregate
 from oop_engine.runners.event_loop import run_async
 from oop_engine.service.checkpoint_folder import CheckpointFolder
 from oop_engine.service.service import Service
+from oop_engine.sources import Journal, Pushed
 from oop_engine.system.disk import Disk
 from oop_engine.system.on_thread import on_thread
 from tests.simulation.world import Killed

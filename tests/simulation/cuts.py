@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from oop_engine import Graph, Linear, Message, Page, replay, run
+from oop_engine import Graph, Linear, Page, replay, run
 from oop_engine.core.errors import EngineError
+from oop_engine.extend import Message
 from oop_engine.runners.dispatch import Result
 from oop_engine.runners.local import Local
 from oop_engine.testing import Case

@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from benchmarks.process import resident_bytes
-from oop_engine import Callback, Generated, Graph, GroupWise, Linear, LiveSink, Page, Schema
+from oop_engine import Graph, GroupWise, Linear, Page, Schema
+from oop_engine.extend import LiveSink
 from oop_engine.operators import (
     Band,
     BoundedDisorder,
     Count,
     Distinct,
-    Heartbeat,
     Meld,
     OAJoin,
     Project,
@@ -39,8 +39,11 @@ from oop_engine.operators import (
     Upstream,
     WindowAggregate,
 )
+from oop_engine.policies import Heartbeat
 from oop_engine.service.checkpoint_folder import CheckpointFolder
 from oop_engine.service.service import Service
+from oop_engine.sinks import Callback
+from oop_engine.sources import Generated
 from tests.simulation.virtual_time import run_virtual
 
 __all__ = ["MARGINS", "Day", "grown", "soak"]

@@ -275,7 +275,7 @@ def _policies(opened: Mapping[str, Any], policy: str | None) -> dict[str, Policy
     from oop_engine.core.units import TIME_UNITS, to_seconds
     from oop_engine.lab.report.words import seconds
     from oop_engine.pipeline.policy import read_policy
-    from oop_engine.traces.profile import profile
+    from oop_engine.traces.profiling import profile
 
     found = {}
     for name, trace in opened.items():

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from oop_engine.core.arguments import ARGUMENTS
-from oop_engine.core.close_names import did_you_mean
+from oop_engine.core.close_names import SHELVES, did_you_mean
 from oop_engine.core.errors import GraphError, UsageError
 from oop_engine.core.graphs.stream import Stream
 from oop_engine.core.operator import Operator
@@ -32,6 +32,7 @@ from oop_engine.core.values.type_names import type_named
 __all__ = ["nodes_of_plain", "of_plain", "plain", "plain_nodes"]
 
 Kinds = Mapping[str, type[Any]]
+_TOP = __name__.partition(".")[0]
 _OWN: dict[Any, Any] = {"source": Schema, "operator": Operator, "sink": type(None)}
 
 
@@ -42,7 +43,7 @@ def plain(value: Any, place: str) -> Any:
 
     >>> from oop_engine.operators import Tumbling
     >>> plain({"w": Tumbling("1 min")}, "example")
-    {'map': [['w', {'kind': 'oop_engine.operators.Tumbling', 'with': {'range': '1 min', 'origin': 0}}]]}
+    {'map': [['w', {'kind': 'oop_engine.windows.Tumbling', 'with': {'range': '1 min', 'origin': 0}}]]}
     """
     match value:
         case Enum():
@@ -190,8 +191,11 @@ def _name_of(value: Any, place: str) -> str:
     if isinstance(value, Callable):  # type: ignore[arg-type]
         raise _has_none(value, place)
     kind = type(value)
-    shelf = ".".join(kind.__module__.split(".")[:2])
-    return f"{shelf}.{kind.__name__}" if _on(shelf, kind.__name__) is kind else kind.__name__
+    if kind.__module__.partition(".")[0] != _TOP:
+        return kind.__name__
+    shelves = (f"{_TOP}.{one}" for one in SHELVES)
+    found = next((one for one in shelves if _on(one, kind.__name__) is kind), None)
+    return f"{found}.{kind.__name__}" if found else kind.__name__
 
 
 def _class_of(name: str, place: str, kinds: Kinds) -> Any:
@@ -205,8 +209,8 @@ def _class_of(name: str, place: str, kinds: Kinds) -> Any:
 
 
 def _on(shelf: str, name: str) -> Any:
-    """Return a public name of a package of this library, or None."""
-    if shelf.split(".")[0] != __name__.split(".")[0] or shelf.count(".") != 1:
+    """Return a public name of a shelf of this library, or None."""
+    if shelf.partition(".")[0] != _TOP or shelf.count(".") != 1:
         return None
     try:
         module = importlib.import_module(shelf)

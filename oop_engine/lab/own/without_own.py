@@ -19,7 +19,8 @@ _BEHIND_S = 60
 
 def without_own(plan: Plan) -> Graph:
     """Return the graph with sources, and a bound behind them, in the place of each operator that is the user's."""
-    from oop_engine.operators import BoundedDisorder, Punctuate
+    from oop_engine.operators.edge.punctuate import Punctuate
+    from oop_engine.operators.policies.policies import BoundedDisorder
 
     graph, streams = Graph(plan.name), dict[Stream, Stream]()
     for node in plan.nodes:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from oop_engine.core.units import TIME_UNITS
-from oop_engine.lab.compare import Comparison
+from oop_engine.lab.comparison import Comparison
 from oop_engine.lab.report.words import UNKNOWN, count, seconds, size, text
 from oop_engine.lab.run import Run
 

@@ -8,7 +8,7 @@ from rich.text import Text
 from oop_engine.core.units import TIME_UNITS, to_seconds
 from oop_engine.lab.report.table import grid
 from oop_engine.lab.report.words import count, seconds, text
-from oop_engine.traces.profile import Candidate, Lateness, Profile
+from oop_engine.traces.profiling import Candidate, Lateness, Profile
 
 __all__ = ["profile_tables", "verdict"]
 

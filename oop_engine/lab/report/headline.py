@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from oop_engine.lab.compare import Comparison
+from oop_engine.lab.comparison import Comparison
 from oop_engine.lab.report.columns import order_word, shown_runs, span
 from oop_engine.lab.report.words import count, ratio, size, text
 from oop_engine.lab.run import Run

@@ -16,7 +16,7 @@ from importlib.resources import files
 from typing import Any
 
 from oop_engine.lab.answers import CLOSE
-from oop_engine.lab.compare import Comparison
+from oop_engine.lab.comparison import Comparison
 from oop_engine.lab.origin import versions
 from oop_engine.lab.report import plots
 from oop_engine.lab.report.columns import EXCESS, Figure, columns, order_word, shown_runs, span

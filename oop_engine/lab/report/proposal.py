@@ -10,7 +10,7 @@ import pyarrow as pa
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import TIME_UNITS, to_seconds
 from oop_engine.traces.lengths import length_text
-from oop_engine.traces.profile import Profile
+from oop_engine.traces.profiling import Profile
 
 __all__ = ["in_python", "in_sql"]
 

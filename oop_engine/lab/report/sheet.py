@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from oop_engine.lab.report.words import plain
 
 if TYPE_CHECKING:
-    from oop_engine.lab.compare import Comparison
+    from oop_engine.lab.comparison import Comparison
 
 __all__ = ["sheet"]
 

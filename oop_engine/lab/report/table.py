@@ -14,7 +14,7 @@ from rich.text import Text
 from oop_engine.core.graphs.statistics import EdgeStatistics, Statistics
 from oop_engine.core.groups.in_python import rows_of
 from oop_engine.core.values.rfc3339 import rfc3339
-from oop_engine.lab.compare import Comparison
+from oop_engine.lab.comparison import Comparison
 from oop_engine.lab.report.columns import Figure, columns
 from oop_engine.lab.report.words import count, seconds, size, text
 from oop_engine.lab.run import Run

@@ -25,7 +25,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from oop_engine import ContractError, GraphError, Schema
+from oop_engine.core.errors import ContractError, GraphError
+from oop_engine.core.schema import Schema
 from oop_engine.core.values.arrow_data import no_rows
 from oop_engine.operators.values import row_functions as _registered  # noqa: F401  # expressions may name them
 

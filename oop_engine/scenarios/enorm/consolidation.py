@@ -25,9 +25,10 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from oop_engine import Linear, Message, Operator, Page, Schema
+from oop_engine import Linear, Operator, Page, Schema
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.graphs.halves import consolidated
+from oop_engine.extend import Message
 from oop_engine.lab.run import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Timed, Values, Variant
 from oop_engine.operators.aggregates import Count, Sum

@@ -20,8 +20,9 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
-from oop_engine import Message, Page, Schema
+from oop_engine import Page, Schema
 from oop_engine.core.graphs.graph import Graph
+from oop_engine.extend import Message
 from oop_engine.lab.run import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
 from oop_engine.operators.aggregates import Count, Sum

@@ -22,8 +22,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from oop_engine import Linear, Message, Page, Schema
+from oop_engine import Linear, Page, Schema
 from oop_engine.core.graphs.graph import Graph
+from oop_engine.extend import Message
 from oop_engine.lab.run import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Timed, Values, Variant
 from oop_engine.operators.aggregates import Max, Median, Sum

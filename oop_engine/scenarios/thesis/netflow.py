@@ -26,10 +26,11 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from oop_engine import Message, Page
+from oop_engine import Page
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.units import to_units
+from oop_engine.extend import Message
 from oop_engine.lab.run import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
 from oop_engine.operators.aggregates import Aggregation, Avg, Count

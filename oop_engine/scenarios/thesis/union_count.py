@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine import Message, Page, Schema
+from oop_engine import Page, Schema
 from oop_engine.core.graphs.graph import Graph
+from oop_engine.extend import Message
 from oop_engine.lab.run import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
 from oop_engine.operators.aggregates import Count

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
 
-from oop_engine import Graph, Schema, UsageError, compare
+from oop_engine import Graph, Schema, UsageError
 from oop_engine.cli.app import app
+from oop_engine.lab import compare
 from oop_engine.lab.own_graph import scenario_of
 from oop_engine.operators import (
     Band,

@@ -13,11 +13,11 @@ import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
+from oop_engine import open_trace
 from oop_engine.cli.app import COMMANDS, app
 from oop_engine.lab import scenario as scenarios
 from oop_engine.system.shown import shown
 from oop_engine.system.whole_file import whole_file
-from oop_engine.traces import open_trace
 from tests.children import MOST_S
 from tests.parts import toy_scenario
 

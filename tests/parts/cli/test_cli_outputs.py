@@ -11,9 +11,11 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from oop_engine import FileTail, Graph, GrowingFolder, PartFiles, Schema, UsageError, serve
+from oop_engine import Graph, Schema, UsageError, serve
 from oop_engine.cli.app import app
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import PartFiles
+from oop_engine.sources import FileTail, GrowingFolder
 from oop_engine.system.apart import check_apart
 
 GRAPH = """
@@ -33,7 +35,8 @@ unit = "s"
 """
 SCENARIO = """
 from pathlib import Path
-from oop_engine import Scenario, Variant, open_trace
+from oop_engine import open_trace
+from oop_engine.lab import Scenario, Variant
 from g import graph
 trace = Path(__file__).with_name("a.csv")
 SCENARIO = Scenario("mine", "mine?", "", lambda _: {"x": open_trace(trace, time="ts", unit="s")},

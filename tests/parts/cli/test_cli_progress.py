@@ -11,12 +11,11 @@ from typing import ClassVar
 import pyarrow as pa
 import pytest
 
-from oop_engine import Schema
+from oop_engine import Schema, open_trace
 from oop_engine.cli import output
 from oop_engine.cli.running import at_rest
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import Linear
-from oop_engine.traces import open_trace
 from oop_engine.traces.table_writing import write_table
 
 ROWS = 100_000

@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
-from oop_engine import Replayed, serve
+from oop_engine import serve
 from oop_engine.cli.app import app
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sources import Replayed
 from oop_engine.system.python_file import load_file
 
 LIVE = """

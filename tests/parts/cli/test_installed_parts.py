@@ -11,12 +11,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from oop_engine import UsageError, register_windows, scan, sql
+from oop_engine import UsageError, scan, sql
+from oop_engine.extend import register_windows
 from oop_engine.operators import Tumbling
 from tests.children import MOST_S
 
 PARTS = """
-from oop_engine import LiveSource, LiveSink
+from oop_engine.extend import LiveSink, LiveSource
 from oop_engine.connectors.by_name import register_source, register_sink
 
 class Numbers(LiveSource):
@@ -74,7 +75,7 @@ text = "SELECT window_end, most(n) AS n FROM TENS(log, ts, 2) GROUP BY ALL"
 print(sql(text, log=scan(table).event_time('ts', unit='s')).run().table.to_pylist())
 """
     parts = """
-from oop_engine import register_aggregate, register_windows
+from oop_engine.extend import register_aggregate, register_windows
 from oop_engine.operators import Max, Tumbling
 register_windows("tens")(lambda many=1: Tumbling(10 * many))
 register_aggregate("most")(Max)
@@ -126,7 +127,7 @@ def test_a_package_that_fails_is_named(tmp_path: Path, wrong: str) -> None:
 
 
 WRONG_MAKERS = """
-from oop_engine import LiveSink, LiveSource
+from oop_engine.extend import LiveSink, LiveSource
 from oop_engine.connectors.by_name import register_sink, register_source
 
 @register_source("nothing")

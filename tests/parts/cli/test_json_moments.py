@@ -14,11 +14,13 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from oop_engine import Gathered, Graph, PartFiles, Replayed, serve
+from oop_engine import Graph, serve
 from oop_engine.cli.app import COMMANDS, app
 from oop_engine.core.units import dated, instant
 from oop_engine.runners.event_loop import run_async
 from oop_engine.service.dashboard.dashboard import _outside
+from oop_engine.sinks import Gathered, PartFiles
+from oop_engine.sources import Replayed
 from oop_engine.system.python_file import load_file
 from tests.parts.service.test_dashboard import MINUTE, NAMES, push, sampled
 

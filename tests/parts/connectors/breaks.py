@@ -10,8 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from oop_engine import LiveSink, Page, Schema
+from oop_engine import Page, Schema
 from oop_engine.connectors.link import UnreachableError
+from oop_engine.extend import LiveSink
 from tests.parts.connectors.wire import Wire, wired
 
 __all__ = ["SCHEMA", "through_breaks"]

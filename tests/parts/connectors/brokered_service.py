@@ -13,23 +13,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from oop_engine import (
-    JetStream,
-    JetStreamSubject,
-    Kafka,
-    KafkaTopic,
-    LiveSink,
-    LiveSource,
-    Mqtt,
-    PartFiles,
-    PostgresChanges,
-    PostgresTable,
-    RedisEntries,
-    RedisStream,
-    serve,
-)
+from oop_engine import serve
 from oop_engine.connectors.sources import jet_stream, kafka, mqtt, postgres_changes, redis_stream
+from oop_engine.extend import LiveSink, LiveSource
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import JetStreamSubject, KafkaTopic, PartFiles, PostgresTable, RedisEntries
+from oop_engine.sources import JetStream, Kafka, Mqtt, PostgresChanges, RedisStream
 from tests.parts.service.killed_service import LOGS, counts
 
 OUT = "out"

@@ -14,9 +14,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from oop_engine import Graph, Journal, PartFiles, Schema, TcpLines, serve
+from oop_engine import Graph, Schema, serve
 from oop_engine.operators import BoundedDisorder, Count, Punctuate, Sum, Tumbling, WindowAggregate
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import PartFiles
+from oop_engine.sources import Journal, TcpLines
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string(), "n": pa.int64()}, "ts", "s")
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from oop_engine import PostgresChanges
+from oop_engine.sources import PostgresChanges
 from tests.parts.connectors.servers import free_port, program, served
 
 __all__ = ["changes", "do", "drop", "dsn", "row"]

@@ -9,8 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from oop_engine import JetStream, Mqtt, RedisEntries, RedisStream, Schema, UsageError
+from oop_engine import Schema, UsageError
 from oop_engine.connectors.by_name import sink_of, source_of
+from oop_engine.sinks import RedisEntries
+from oop_engine.sources import JetStream, Mqtt, RedisStream
 
 SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")
 

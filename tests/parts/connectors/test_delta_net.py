@@ -14,30 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oop_engine import (
-    DeltaFolder,
-    Generated,
-    Graph,
-    GraphError,
-    Page,
-    Schema,
-    SetupError,
-    SnapshotError,
-    serve,
-)
+from oop_engine import Graph, GraphError, Page, Schema, serve
 from oop_engine.connectors import delta_merge
 from oop_engine.connectors.sinks import delta_folder
-from oop_engine.operators import (
-    AfterCount,
-    BoundedDisorder,
-    Count,
-    Emit,
-    Punctuate,
-    Tumbling,
-    WindowAggregate,
-)
+from oop_engine.errors import SetupError, SnapshotError
+from oop_engine.operators import BoundedDisorder, Count, Emit, Punctuate, Tumbling, WindowAggregate
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import DeltaFolder
+from oop_engine.sources import Generated
 from oop_engine.testing.case import typed
+from oop_engine.triggers import AfterCount
 
 deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed (the extra delta)")
 

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
-from oop_engine import KafkaTopic, SetupError, serve
+from oop_engine import serve
 from oop_engine.connectors.link import LeftError, ServerLink, UnreachableError, again
+from oop_engine.errors import SetupError
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import KafkaTopic
 from oop_engine.system.on_thread import on_thread
 from tests.children import MOST_S
 from tests.parts.connectors.servers import IN_A_ROW

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from oop_engine import ServerEvents, SetupError
 from oop_engine.connectors.servers.event_stream import EventStream
 from oop_engine.connectors.servers.inflating import inflating
 from oop_engine.connectors.sources import server_events
+from oop_engine.errors import SetupError
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sources import ServerEvents
 
 CASES = {
     "line feeds": (b"data: a\ndata: b\n\n", [("message", b"a\nb")]),

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oop_engine import Avro, EngineError, Page, Protobuf, Schema
+from oop_engine import EngineError, Page, Schema
 from oop_engine.connectors.formats import MESSAGE_FORMATS
 from oop_engine.connectors.formats.payloads import check_payloads, payloads_of
+from oop_engine.formats import Avro, Protobuf
 from tests.sources import ROOT
 
 FORMATS = ("jsonl", "csv", "msgpack", "arrow", "avro", "protobuf")

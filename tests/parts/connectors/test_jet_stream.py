@@ -15,10 +15,13 @@ import msgpack
 import pyarrow as pa
 import pytest
 
-from oop_engine import JetStream, JetStreamSubject, Page, Schema, SetupError, TraceError
+from oop_engine import Page, Schema
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.pace import read_on
+from oop_engine.errors import SetupError, TraceError
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import JetStreamSubject
+from oop_engine.sources import JetStream
 from tests.children import MOST_S
 from tests.parts.connectors.breaks import through_breaks
 from tests.parts.connectors.servers import IN_A_ROW, free_port, program, served

@@ -16,25 +16,15 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from oop_engine import (
-    FileTail,
-    Gathered,
-    Graph,
-    GroupWise,
-    Journal,
-    Linear,
-    LiveSource,
-    Page,
-    Schema,
-    TraceError,
-    UsageError,
-    open_trace,
-    serve,
-)
+from oop_engine import Graph, GroupWise, Linear, Page, Schema, UsageError, open_trace, serve
 from oop_engine.connectors.paths import check_paths
 from oop_engine.connectors.sinks.one_file import OneFile
+from oop_engine.errors import TraceError
+from oop_engine.extend import LiveSource
 from oop_engine.operators import Count, Punctuate, Tumbling, Upstream, WindowAggregate
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import Gathered
+from oop_engine.sources import FileTail, Journal
 from oop_engine.system.disk import Disk
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")

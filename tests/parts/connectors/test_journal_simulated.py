@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from oop_engine import Journal, LiveSource, TraceError
+from oop_engine.errors import TraceError
+from oop_engine.extend import LiveSource
+from oop_engine.sources import Journal
 from tests.simulation.virtual_time import run_virtual
 from tests.simulation.world import Killed, Process, SimulatedDisk, World
 

@@ -15,13 +15,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import Gathered, Graph, Kafka, KafkaTopic, Page, Schema, SetupError, TraceError, serve
+from oop_engine import Graph, Page, Schema, serve
 from oop_engine.connectors import link
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.servers import topic_log
 from oop_engine.connectors.sources import kafka
+from oop_engine.errors import SetupError, TraceError
 from oop_engine.operators import Count, Meld, Ordered, Punctuate, Tumbling, WindowAggregate
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import Gathered, KafkaTopic
+from oop_engine.sources import Kafka
 from tests.children import MOST_S
 from tests.parts.connectors.breaks import through_breaks
 from tests.parts.connectors.guarded import Guarded, shown

@@ -15,9 +15,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import Gathered, Graph, Kafka, Schema, serve
+from oop_engine import Graph, Schema, serve
 from oop_engine.operators import Punctuate, Upstream
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import Gathered
+from oop_engine.sources import Kafka
 from tests.children import MOST_S
 from tests.parts.connectors import test_made_again
 from tests.parts.connectors.kafka_log import append

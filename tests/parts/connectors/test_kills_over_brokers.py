@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from oop_engine import JetStream
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sources import JetStream
 from oop_engine.testing import multiset
 from tests.children import MOST_S, started
 from tests.parts.connectors import test_jet_stream, test_redis

@@ -11,10 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import Gathered, Graph, Journal, LiveSource, Schema, SetupError, serve
+from oop_engine import Graph, Schema, serve
 from oop_engine.connectors.link import ServerLink, UnreachableError
+from oop_engine.errors import SetupError
+from oop_engine.extend import LiveSource
 from oop_engine.operators import Punctuate, Upstream
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import Gathered
+from oop_engine.sources import Journal
 
 SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")
 

@@ -13,8 +13,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import LiveSource, Schema, SetupError, UsageError
+from oop_engine import Schema, UsageError
 from oop_engine.connectors.by_name import sink_of, source_of
+from oop_engine.errors import SetupError
+from oop_engine.extend import LiveSource
 from oop_engine.runners.event_loop import run_async
 from tests.children import MOST_S
 from tests.parts.connectors.servers import IN_A_ROW, free_port, program, served

@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
-from oop_engine import Gathered, TraceError, serve
+from oop_engine import serve
+from oop_engine.errors import TraceError
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import Gathered
 from oop_engine.system.on_thread import on_thread
 from tests.children import MOST_S
 from tests.parts.connectors import test_outages

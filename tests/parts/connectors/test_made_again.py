@@ -14,30 +14,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import (
-    FileTail,
-    Gathered,
-    Graph,
-    GrowingFolder,
-    JetStream,
-    Kafka,
-    KafkaTopic,
-    LiveSource,
-    Page,
-    RedisEntries,
-    RedisStream,
-    Replayed,
-    Schema,
-    SnapshotError,
-    TraceError,
-    UsageError,
-    serve,
-)
+from oop_engine import Graph, Page, Schema, UsageError, serve
 from oop_engine.connectors.servers import topic_log
 from oop_engine.connectors.servers.group_commits import GroupCommits
 from oop_engine.connectors.sources import kafka
+from oop_engine.errors import SnapshotError, TraceError
+from oop_engine.extend import LiveSource
 from oop_engine.operators import Punctuate, Upstream
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import Gathered, KafkaTopic, RedisEntries
+from oop_engine.sources import FileTail, GrowingFolder, JetStream, Kafka, RedisStream, Replayed
 from tests.children import MOST_S
 from tests.parts.connectors.servers import IN_A_ROW, free_port, program, served
 

@@ -13,22 +13,15 @@ import msgpack
 import pyarrow as pa
 import pytest
 
-from oop_engine import (
-    Gathered,
-    Graph,
-    GrowingFolder,
-    Journal,
-    LiveSource,
-    PartFiles,
-    Schema,
-    UsageError,
-    serve,
-)
+from oop_engine import Graph, Schema, UsageError, serve
 from oop_engine.connectors.formats.payloads import payloads_of
 from oop_engine.connectors.payload import Payload
 from oop_engine.connectors.sources.file_tail import FileTail
 from oop_engine.core.page import Page
+from oop_engine.extend import LiveSource
 from oop_engine.operators import Ordered, Punctuate
+from oop_engine.sinks import Gathered, PartFiles
+from oop_engine.sources import GrowingFolder, Journal
 
 PLAIN = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")
 TOLD = Schema({**dict(zip(PLAIN.names, PLAIN.fields.types, strict=True)), "_offset": pa.int64(),

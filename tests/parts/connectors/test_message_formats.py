@@ -14,11 +14,12 @@ import msgpack
 import pyarrow as pa
 import pytest
 
-from oop_engine import GraphError, GroupWise, Linear, Page, Schema, TraceError
+from oop_engine import GraphError, GroupWise, Linear, Page, Schema
 from oop_engine.connectors.formats import MESSAGE_FORMATS
 from oop_engine.connectors.formats.csv_messages import CsvMessages
 from oop_engine.connectors.formats.payloads import PAYLOADS, check_payloads, payloads_of
 from oop_engine.connectors.message_format import shown
+from oop_engine.errors import TraceError
 from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.unknown_columns import OTHERS
 

@@ -14,9 +14,11 @@ from typing import Any
 
 import pytest
 
-from oop_engine import Journal, LiveSource, Mqtt, SetupError, TraceError
 from oop_engine.connectors import link
+from oop_engine.errors import SetupError, TraceError
+from oop_engine.extend import LiveSource
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sources import Journal, Mqtt
 from tests.children import MOST_S
 from tests.parts.connectors.servers import IN_A_ROW, free_port, program, served
 from tests.parts.connectors.wire import wired

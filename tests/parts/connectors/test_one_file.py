@@ -9,9 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import OneFile, Page, Schema, SetupError, UsageError
+from oop_engine import Page, Schema, UsageError
 from oop_engine.connectors.by_name import sink_of
+from oop_engine.errors import SetupError
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import OneFile
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")
 

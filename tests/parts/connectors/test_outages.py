@@ -22,26 +22,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import (
-    Gathered,
-    Graph,
-    JetStream,
-    JetStreamSubject,
-    Kafka,
-    KafkaTopic,
-    LiveSink,
-    LiveSource,
-    Mqtt,
-    PostgresChanges,
-    PostgresTable,
-    RedisEntries,
-    RedisStream,
-    Schema,
-    serve,
-)
+from oop_engine import Graph, Schema, serve
 from oop_engine.connectors import link
+from oop_engine.extend import LiveSink, LiveSource
 from oop_engine.operators import Punctuate, Upstream
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import Gathered, JetStreamSubject, KafkaTopic, PostgresTable, RedisEntries
+from oop_engine.sources import JetStream, Kafka, Mqtt, PostgresChanges, RedisStream
 from oop_engine.system.on_thread import on_thread
 from tests.children import MOST_S
 from tests.parts.connectors.postgres_server import SETTINGS, do

@@ -17,9 +17,10 @@ from typing import Any
 
 import pytest
 
-from oop_engine import LiveSource, ServerEvents, TcpLines, WebSocket
 from oop_engine.connectors.sources import server_events
+from oop_engine.extend import LiveSource
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sources import ServerEvents, TcpLines, WebSocket
 from tests.children import MOST_S
 from tests.parts.connectors.servers import IN_A_ROW
 from tests.parts.connectors.test_outages import Server, outage

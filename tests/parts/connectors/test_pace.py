@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from oop_engine import LiveSource
 from oop_engine.connectors import pace
 from oop_engine.connectors.link import ServerLink
+from oop_engine.extend import LiveSource
 from oop_engine.runners.event_loop import run_async
 
 

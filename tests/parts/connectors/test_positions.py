@@ -9,27 +9,26 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import (
+from oop_engine import Schema, UsageError
+from oop_engine.connectors.pace import read_on
+from oop_engine.extend import LiveSource
+from oop_engine.runners.event_loop import run_async
+from oop_engine.sources import (
     FileTail,
     Generated,
     GrowingFolder,
     JetStream,
     Journal,
     Kafka,
-    LiveSource,
     Mqtt,
     PostgresChanges,
     Pushed,
     RedisStream,
     Replayed,
-    Schema,
     ServerEvents,
     TcpLines,
-    UsageError,
     WebSocket,
 )
-from oop_engine.connectors.pace import read_on
-from oop_engine.runners.event_loop import run_async
 from tests.parts.connectors.servers import free_port
 
 SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")

@@ -16,14 +16,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import Page, PostgresChanges, PostgresTable, Schema, SetupError, SnapshotError, TraceError
+from oop_engine import Page, Schema
 from oop_engine.connectors import link
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.pace import read_on
 from oop_engine.connectors.servers.postgres_log import LogPlace, lsn_of
 from oop_engine.connectors.sources import postgres_changes
 from oop_engine.connectors.sources.pgoutput import Decoder
+from oop_engine.errors import SetupError, SnapshotError, TraceError
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import PostgresTable
+from oop_engine.sources import PostgresChanges
 from tests.children import MOST_S
 from tests.parts.connectors.breaks import SCHEMA as SCHEMA_OF_BREAKS
 from tests.parts.connectors.breaks import through_breaks

@@ -16,23 +16,17 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pytest
 
-from oop_engine import (
-    Journal,
-    LiveSource,
-    Page,
-    PostgresChanges,
-    PostgresTable,
-    Schema,
-    SetupError,
-    TraceError,
-    UsageError,
-)
+from oop_engine import Page, Schema, UsageError
 from oop_engine.connectors.formats import MESSAGE_FORMATS
 from oop_engine.connectors.link import NotReadyError, UnreachableError
 from oop_engine.connectors.pace import read_on
 from oop_engine.connectors.servers.postgres_log import LogPlace
 from oop_engine.connectors.sources import postgres_changes
+from oop_engine.errors import SetupError, TraceError
+from oop_engine.extend import LiveSource
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import PostgresTable
+from oop_engine.sources import Journal, PostgresChanges
 from tests.parts.connectors.postgres_server import changes, do, drop, row
 from tests.parts.connectors.servers import IN_A_ROW
 

@@ -10,9 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import Page, PostgresChanges, PostgresTable, Schema, SnapshotError
+from oop_engine import Page, Schema
 from oop_engine.connectors.sources import postgres_changes
+from oop_engine.errors import SnapshotError
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import PostgresTable
+from oop_engine.sources import PostgresChanges
 from tests.children import MOST_S
 from tests.parts.connectors.postgres_server import changes, do, row
 from tests.parts.connectors.servers import IN_A_ROW

@@ -11,8 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import Page, PostgresChanges, PostgresTable, Schema, SnapshotError, TraceError
+from oop_engine import Page, Schema
+from oop_engine.errors import SnapshotError, TraceError
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import PostgresTable
+from oop_engine.sources import PostgresChanges
 from tests.parts.connectors import test_outages
 from tests.parts.connectors.postgres_server import changes, do
 from tests.parts.connectors.servers import IN_A_ROW

@@ -13,24 +13,17 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from oop_engine import (
-    Gathered,
-    Graph,
-    LiveSink,
-    Page,
-    PartFiles,
-    PostgresTable,
-    Replayed,
-    Schema,
-    SetupError,
-    serve,
-)
+from oop_engine import Graph, Page, Schema, serve
 from oop_engine.cli.app import app
 from oop_engine.connectors import link
 from oop_engine.connectors.link import NotReadyError, UnreachableError
 from oop_engine.connectors.sinks.fitting import RefusedInARow, refused_rows
+from oop_engine.errors import SetupError
+from oop_engine.extend import LiveSink
 from oop_engine.operators import BoundedDisorder, Punctuate
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import Gathered, PartFiles, PostgresTable
+from oop_engine.sources import Replayed
 from tests.parts.connectors.postgres_server import do
 from tests.parts.connectors.servers import IN_A_ROW
 

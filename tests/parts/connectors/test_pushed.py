@@ -10,8 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import Gathered, Graph, Journal, LiveSink, LiveSource, Page, Pushed, Schema, UsageError, serve
+from oop_engine import Graph, Page, Schema, UsageError, serve
+from oop_engine.extend import LiveSink, LiveSource
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import Gathered
+from oop_engine.sources import Journal, Pushed
 
 SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")
 OVER = "push into a service that runs"

@@ -13,9 +13,13 @@ import msgpack
 import pyarrow as pa
 import pytest
 
-from oop_engine import LiveSource, Page, RedisEntries, RedisStream, Schema, SetupError, TraceError
+from oop_engine import Page, Schema
 from oop_engine.connectors.pace import read_on
+from oop_engine.errors import SetupError, TraceError
+from oop_engine.extend import LiveSource
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import RedisEntries
+from oop_engine.sources import RedisStream
 from tests.parts.connectors.breaks import through_breaks
 from tests.parts.connectors.servers import IN_A_ROW, free_port, program, served
 

@@ -13,28 +13,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import (
-    Gathered,
-    Graph,
-    GraphError,
-    JetStreamSubject,
-    LiveSink,
-    LiveSource,
-    Mqtt,
-    OneFile,
-    Page,
-    RedisEntries,
-    RedisStream,
-    Schema,
-    SetupError,
-    TcpLines,
-    WebSocket,
-    serve,
-)
+from oop_engine import Graph, GraphError, Page, Schema, serve
 from oop_engine.connectors.link import NotReadyError
 from oop_engine.connectors.servers import mqtt_reasons
+from oop_engine.errors import SetupError
+from oop_engine.extend import LiveSink, LiveSource
 from oop_engine.operators import Punctuate, Upstream
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import Gathered, JetStreamSubject, OneFile, RedisEntries
+from oop_engine.sources import Mqtt, RedisStream, TcpLines, WebSocket
 from tests.children import MOST_S
 from tests.parts.connectors.servers import IN_A_ROW, free_port, program, served
 

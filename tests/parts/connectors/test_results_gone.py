@@ -9,18 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import (
-    JetStreamSubject,
-    KafkaTopic,
-    LiveSink,
-    Page,
-    RedisEntries,
-    Schema,
-    SetupError,
-    SnapshotError,
-)
+from oop_engine import Page, Schema
 from oop_engine.connectors.sinks import kafka_topic
+from oop_engine.errors import SetupError, SnapshotError
+from oop_engine.extend import LiveSink
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import JetStreamSubject, KafkaTopic, RedisEntries
 from tests.parts.connectors import test_made_again
 from tests.parts.connectors.servers import IN_A_ROW
 

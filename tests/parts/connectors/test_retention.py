@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from oop_engine import JetStream, RedisStream, SetupError, TraceError
+from oop_engine.errors import SetupError, TraceError
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sources import JetStream, RedisStream
 from tests.parts.connectors import test_made_again
 from tests.parts.connectors.servers import IN_A_ROW
 from tests.parts.connectors.test_made_again import add, line, read

@@ -16,13 +16,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import FileTail, Schema, TraceError
+from oop_engine import Schema
 from oop_engine.connectors.by_name import source_of
 from oop_engine.connectors.source import Position
 from oop_engine.connectors.tailing.tail import LogTail
 from oop_engine.core.page import Page
+from oop_engine.errors import TraceError
 from oop_engine.service.dead_letters import DeadLetters
 from oop_engine.service.letters.record_reader import RecordReader
+from oop_engine.sources import FileTail
 from tests.simulation.rotated_log import check
 
 _ONCE_BROKEN = [

@@ -21,24 +21,16 @@ from uuid import UUID
 import pyarrow as pa
 import pytest
 
-from oop_engine import (
-    Avro,
-    Gathered,
-    Graph,
-    GraphError,
-    LiveSource,
-    Page,
-    PartFiles,
-    Protobuf,
-    Schema,
-    SetupError,
-    serve,
-)
+from oop_engine import Graph, GraphError, Page, Schema, serve
 from oop_engine.connectors.by_name import source_of
 from oop_engine.connectors.registry.wire import with_head
 from oop_engine.core.errors import UsageError
+from oop_engine.errors import SetupError
+from oop_engine.extend import LiveSource
+from oop_engine.formats import Avro, Protobuf
 from oop_engine.operators import Ordered, Punctuate
 from oop_engine.service.letters.letter_folder import LetterFolder
+from oop_engine.sinks import Gathered, PartFiles
 
 fastavro = pytest.importorskip("fastavro", reason="fastavro is not installed (the extra avro)")
 registries = pytest.importorskip(

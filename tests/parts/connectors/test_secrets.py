@@ -15,38 +15,35 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import (
-    Avro,
-    EngineError,
-    FileTail,
-    Gathered,
-    Graph,
-    JetStream,
-    JetStreamSubject,
-    Journal,
-    Kafka,
-    KafkaTopic,
-    LiveSink,
-    LiveSource,
-    Mqtt,
-    OneFile,
-    PartFiles,
-    PostgresChanges,
-    PostgresTable,
-    RedisEntries,
-    RedisStream,
-    Replayed,
-    Schema,
-    ServerEvents,
-    UsageError,
-    WebSocket,
-    serve,
-)
+from oop_engine import EngineError, Graph, Schema, UsageError, serve
 from oop_engine.connectors import link
 from oop_engine.connectors.by_name import sink_of, source_of
+from oop_engine.extend import LiveSink, LiveSource
+from oop_engine.formats import Avro
 from oop_engine.operators import Punctuate, Upstream
 from oop_engine.runners.event_loop import run_async
 from oop_engine.service.checkpoint_folder import CheckpointFolder
+from oop_engine.sinks import (
+    Gathered,
+    JetStreamSubject,
+    KafkaTopic,
+    OneFile,
+    PartFiles,
+    PostgresTable,
+    RedisEntries,
+)
+from oop_engine.sources import (
+    FileTail,
+    JetStream,
+    Journal,
+    Kafka,
+    Mqtt,
+    PostgresChanges,
+    RedisStream,
+    Replayed,
+    ServerEvents,
+    WebSocket,
+)
 from tests.children import MOST_S
 from tests.parts.connectors.servers import IN_A_ROW, free_port, program, served
 

@@ -11,23 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from oop_engine import (
-    ContractError,
-    DeltaFolder,
-    Gathered,
-    GraphError,
-    Page,
-    PartFiles,
-    Schema,
-    SetupError,
-    SnapshotError,
-    TraceError,
-    UsageError,
-    open_trace,
-)
+from oop_engine import ContractError, GraphError, Page, Schema, UsageError, open_trace
 from oop_engine.connectors.change_feed import change_feed, net_changes
 from oop_engine.connectors.sinks import part_files
+from oop_engine.errors import SetupError, SnapshotError, TraceError
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import DeltaFolder, Gathered, PartFiles
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")
 

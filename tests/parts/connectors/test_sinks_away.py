@@ -12,10 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import Gathered, Graph, Replayed, Schema, SetupError, serve
+from oop_engine import Graph, Schema, serve
 from oop_engine.connectors.link import UnreachableError
+from oop_engine.errors import SetupError
 from oop_engine.operators import Punctuate, Upstream
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import Gathered
+from oop_engine.sources import Replayed
 from tests.children import MOST_S
 
 SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")

@@ -19,24 +19,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import (
-    FileTail,
-    GrowingFolder,
-    Linear,
-    LiveSource,
-    Page,
-    Replayed,
-    Schema,
-    SetupError,
-    TcpLines,
-    TraceError,
-    UsageError,
-    write_trace,
-)
+from oop_engine import Linear, Page, Schema, UsageError, write_trace
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.sources.tcp_lines import _Client, _Waiting
 from oop_engine.connectors.tailing import bytes_at
+from oop_engine.errors import SetupError, TraceError
+from oop_engine.extend import LiveSource
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sources import FileTail, GrowingFolder, Replayed, TcpLines
 from oop_engine.traces import compressed
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")

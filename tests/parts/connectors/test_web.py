@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
-from oop_engine import LiveSource, ServerEvents, SetupError, WebSocket
 from oop_engine.connectors.alive import keep_alive
 from oop_engine.connectors.sources import server_events
+from oop_engine.errors import SetupError
+from oop_engine.extend import LiveSource
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sources import ServerEvents, WebSocket
 from tests.children import MOST_S
 from tests.parts.connectors.servers import free_port
 

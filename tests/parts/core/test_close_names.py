@@ -11,7 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 import oop_engine.face as face
-from oop_engine import Graph, Linear, Page, Schema, replay
+from oop_engine import Graph, Linear, Page, Schema, open_trace, replay
+from oop_engine.aggregates import Quantile
 from oop_engine.cli.app import app
 from oop_engine.cli.running.positions import positions_of
 from oop_engine.connectors.by_name import sink_of, source_of
@@ -23,15 +24,12 @@ from oop_engine.core.errors import EngineError
 from oop_engine.core.values.type_names import type_named
 from oop_engine.lab.own_graph import scenario_of
 from oop_engine.operators import (
-    AfterChange,
     BoundedDisorder,
     Count,
     Emit,
     Guard,
     OAJoin,
     Punctuate,
-    Quantile,
-    Sort,
     Sum,
     Tumbling,
     WindowAggregate,
@@ -40,9 +38,10 @@ from oop_engine.pipeline.policy import read_policy
 from oop_engine.runners.dispatch import not_open
 from oop_engine.service.checkpoint_manifest import check_names
 from oop_engine.testing import Case, GraphDriver, contract_suite
-from oop_engine.traces import open_trace
+from oop_engine.thesis import Sort
 from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.format_registry import format_of
+from oop_engine.triggers import AfterChange
 
 SCHEMA = Schema({"ts": pa.int64(), "host": pa.string()}, "ts", "s")
 PAGE = Page.of(SCHEMA, {"ts": [1], "host": ["a"]})

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oop_engine import FOREVER, ContractError, GroupWise, Joint, Linear, Message, Page, Schema
+from oop_engine import FOREVER, ContractError, GroupWise, Joint, Linear, Page, Schema
 from oop_engine.core.graphs.contract import EdgeContract
+from oop_engine.extend import Message
 from tests.naive.kernel import GROUPS, Promise
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string(), "ts_right": pa.int64()}, "ts", "s")

@@ -17,9 +17,10 @@ import pytest
 
 from oop_engine import Graph, Page, Schema, replay
 from oop_engine.core.graphs.fingerprint import fingerprint
-from oop_engine.operators import Count, Intervals, Late, Session, Sliding, Sum, WindowAggregate
+from oop_engine.operators import Count, Late, Session, Sliding, Sum, WindowAggregate
 from oop_engine.operators.windows import Windows
 from oop_engine.testing.case import typed
+from oop_engine.windows import Intervals
 from tests.children import MOST_S
 
 ROOT = Path(__file__).parents[4]

@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from oop_engine import ContractError, Graph, GroupWise, Joint, Linear, Message, Operator, Page, Schema, replay
+from oop_engine import ContractError, Graph, GroupWise, Joint, Linear, Operator, Page, Schema, replay
 from oop_engine.core.fitted import fitted, is_below, once_each
+from oop_engine.extend import Message
 
 TOKYO, UTC = pa.timestamp("us", "Asia/Tokyo"), pa.timestamp("s", "UTC")
 SECOND, MILLISECOND = dt.datetime(1970, 1, 1, 0, 0, 1), dt.datetime(1970, 1, 1, 0, 0, 0, 1000)

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oop_engine import GroupIndex
 from oop_engine.core.groups.group_index import KeyTables
 from oop_engine.core.snapshot import pack, unpack
+from oop_engine.extend import GroupIndex
 from oop_engine.operators.keys.tables import IN_KERNELS
 from tests.naive.kernel import slots_of
 

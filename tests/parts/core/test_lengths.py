@@ -21,9 +21,9 @@ from oop_engine.operators import (
     Session,
     Sliding,
     Tumbling,
-    TupleBased,
     WindowAggregate,
-)  # fmt: skip
+)
+from oop_engine.windows import TupleBased  # fmt: skip
 
 MOMENTS = Schema({"at": pa.timestamp("ms"), "k": pa.string()}, "at")
 SECONDS = Schema({"at": pa.int64(), "k": pa.string()}, "at", "s")

@@ -7,8 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import FOREVER, Emission, Linear, Operator, Page, Schema, SnapshotError, State
+from oop_engine import FOREVER, Linear, Operator, Page, Schema
 from oop_engine.core.snapshot import pack
+from oop_engine.errors import SnapshotError
+from oop_engine.extend import Emission, State
 from oop_engine.testing import END, Driver, multiset
 
 SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")

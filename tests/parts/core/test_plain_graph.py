@@ -15,8 +15,9 @@ from oop_engine import Graph, GraphError, Operator, Schema, replay, scan, sql
 from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.graphs.fingerprint import described, fingerprint
 from oop_engine.core.graphs.plain import of_plain, plain
-from oop_engine.operators import AfterAny, AfterCount, AfterDelay, Emit, Late, Select
+from oop_engine.operators import Emit, Late, Select
 from oop_engine.testing import Case
+from oop_engine.triggers import AfterAny, AfterCount, AfterDelay
 from tests.cases import all_cases
 from tests.parts.query.nexmark import QUERIES
 from tests.parts.query.nexmark_data import events

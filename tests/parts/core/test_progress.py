@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oop_engine import FOREVER, NEVER, GroupWise, Joint, Linear, Progress, Punctuation
+from oop_engine import FOREVER, NEVER, GroupWise, Joint, Linear, Punctuation
 from oop_engine.core.groups import bound_table, endings, input_bounds
 from oop_engine.core.snapshot import pack, unpack
+from oop_engine.extend import Progress
 from oop_engine.operators.keys.tables import IN_KERNELS
 from tests.naive.kernel import FIRST, GROUPS, TIMES, Group, Promise
 

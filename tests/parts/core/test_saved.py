@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from oop_engine import SnapshotError
 from oop_engine.core.saved import Saved
+from oop_engine.errors import SnapshotError
 
 FIELDS = pa.schema([("k", pa.string())])
 SAVED = Saved(

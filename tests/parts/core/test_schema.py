@@ -7,7 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import GraphError, Schema, UnitError
+from oop_engine import GraphError, Schema
+from oop_engine.errors import UnitError
 
 PACKETS = Schema({"ts": pa.timestamp("ms", "UTC"), "len": pa.int32(), "src": pa.string()}, "ts")
 

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oop_engine import Operator, Schema, SnapshotError
+from oop_engine import Operator, Schema
 from oop_engine.core.saved import Saved
 from oop_engine.core.snapshot import pack, unpack
+from oop_engine.errors import SnapshotError
 
 PLAIN = st.recursive(
     st.none()

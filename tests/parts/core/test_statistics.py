@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oop_engine import NEVER, Linear, Page, Schema, State
+from oop_engine import NEVER, Linear, Page, Schema
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.graphs.statistics import EdgeStatistics, OperatorStatistics, Sample, Statistics
+from oop_engine.extend import State
 from oop_engine.operators import Count, Tumbling, WindowAggregate
 from oop_engine.runners.replay import replay
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oop_engine import GraphError, UnitError
+from oop_engine import GraphError
 from oop_engine.core.units import TIME_UNITS, to_seconds, to_units
+from oop_engine.errors import UnitError
 
 
 @pytest.mark.parametrize(

@@ -23,21 +23,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from oop_engine import (
-    EngineError,
-    FileTail,
-    Graph,
-    GroupWise,
-    GrowingFolder,
-    Page,
-    Schema,
-    open_trace,
-    replay,
-)
+from oop_engine import EngineError, Graph, GroupWise, Page, Schema, open_trace, replay
 from oop_engine.connectors.formats import MESSAGE_FORMATS
 from oop_engine.core.fitted import fitted
 from oop_engine.runners.door import RowLane
 from oop_engine.runners.inline import Inline
+from oop_engine.sources import FileTail, GrowingFolder
 from oop_engine.testing import GraphDriver
 from tests.parts.core.registry_doors import doors_of_messages
 

@@ -25,15 +25,15 @@ from oop_engine import (
     Linear,
     Page,
     Schema,
-    TraceError,
-    UnitError,
     open_trace,
     replay,
     write_trace,
 )
+from oop_engine.aggregates import CountDistinct, First, Mode
 from oop_engine.core.units import to_units
 from oop_engine.core.values.arrays import converted
-from oop_engine.operators import CountDistinct, First, Max, Min, Mode, Session, Sum, Tumbling, WindowAggregate
+from oop_engine.errors import TraceError, UnitError
+from oop_engine.operators import Max, Min, Session, Sum, Tumbling, WindowAggregate
 from oop_engine.testing import END, Driver
 
 SECONDS = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")

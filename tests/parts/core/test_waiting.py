@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from oop_engine import Graph, Linear, Message, Operator, Page, Schema, replay
+from oop_engine import Graph, Linear, Operator, Page, Schema, replay
 from oop_engine.core.graphs.waiting import waiting
+from oop_engine.extend import Message
 from oop_engine.operators import (
     Band,
     Count,
@@ -19,11 +20,10 @@ from oop_engine.operators import (
     Ordered,
     Punctuate,
     Select,
-    SlicedAggregate,
     Tumbling,
-    TupleBased,
     WindowAggregate,
 )
+from oop_engine.windows import TupleBased
 
 S = Schema({"ts": pa.int64()}, "ts", "s")
 COUNT = {"n": Count()}
@@ -43,7 +43,7 @@ def behind(operator: Operator, *before: Operator) -> Graph:
     ("operator", "what"),
     [
         (WindowAggregate(Tumbling(10), COUNT), "results"),
-        (SlicedAggregate({"a": Tumbling(10)}, COUNT), "results"),
+        (WindowAggregate({"a": Tumbling(10)}, COUNT), "results"),
         (Distinct(("ts",)), "every value is kept"),
     ],
 )

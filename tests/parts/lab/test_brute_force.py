@@ -13,63 +13,67 @@ import pyarrow.compute as pc
 import pytest
 
 import oop_engine.operators.aggregates as every
-from oop_engine import Graph, Message, Page, Schema
+from oop_engine import Graph, Page, Schema
+from oop_engine.aggregates import (
+    M4,
+    ApproxQuantile,
+    ArgMax,
+    ArgMin,
+    Collect,
+    CountDistinct,
+    First,
+    GeometricMean,
+    HeavyHitters,
+    Last,
+    MaxCount,
+    Median,
+    MinCount,
+    Mode,
+    Product,
+    Quantile,
+    Stddev,
+    TopK,
+    Var,
+    WeightedAvg,
+)
 from oop_engine.core.graphs.graph import Stream
+from oop_engine.extend import Aggregation, Message
 from oop_engine.lab.answers import missing_and_wrong
 from oop_engine.lab.brute_force.true_answer import NoTruthError, true_answer
 from oop_engine.lab.scenario import COMPLETE_AT
 from oop_engine.operators import (
-    M4,
-    Aggregation,
     Apply,
-    ApproxQuantile,
-    ArgMax,
-    ArgMin,
     Avg,
     BoundedDisorder,
-    Collect,
     Count,
-    CountDistinct,
-    Delimited,
     Distinct,
-    First,
-    FixedBand,
-    Frames,
-    GeometricMean,
-    Global,
-    HeavyHitters,
-    Intervals,
-    Landmark,
-    Last,
-    LastRows,
     Max,
-    MaxCount,
-    Median,
     Meld,
     Min,
-    MinCount,
-    Mode,
-    PartitionedTupleBased,
-    Product,
     Project,
     Punctuate,
-    Quantile,
     Select,
     Session,
-    SlideByTuple,
     Sliding,
-    Stddev,
     Sum,
-    TopK,
     Tumbling,
-    TupleBased,
-    UserWindows,
-    Var,
-    WeightedAvg,
     WindowAggregate,
 )
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.runners.replay import replay
+from oop_engine.windows import (
+    Delimited,
+    FixedBand,
+    Frames,
+    Global,
+    Intervals,
+    Landmark,
+    LastRows,
+    PartitionedTupleBased,
+    SlideByTuple,
+    TupleBased,
+    UserWindows,
+)
 from tests.naive import folded, values
 from tests.naive import windows as naive
 from tests.naive.sessions import sessions, whole

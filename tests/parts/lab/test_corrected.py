@@ -8,8 +8,9 @@ import pytest
 from oop_engine import Graph, Linear, Page, Schema, Watermark, replay
 from oop_engine.lab.corrected import Heard
 from oop_engine.lab.replaced import Replaced
-from oop_engine.operators import AfterCount, Count, Emit, Sliding, Sum, WindowAggregate
+from oop_engine.operators import Count, Emit, Sliding, Sum, WindowAggregate
 from oop_engine.operators.triggers.emit import Mode
+from oop_engine.triggers import AfterCount
 
 S = Schema({"ts": pa.int64(), "k": pa.string(), "v": pa.int64()}, "ts", "s")
 KEYS = ("k", "window_end")

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import Graph, Linear, Page, Schema
-from oop_engine.lab.compare import compare
-from oop_engine.operators import AfterCount, Count, Emit, Meld, Punctuate, Tumbling, Upstream, WindowAggregate
+from oop_engine.lab.comparison import compare
+from oop_engine.operators import Count, Emit, Meld, Punctuate, Tumbling, Upstream, WindowAggregate
+from oop_engine.triggers import AfterCount
 
 SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")
 LENGTH, COUNT = 30, 3  # of a window, and the tuples of its first answer

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from oop_engine.lab.compare import Comparison, compare
+from oop_engine.lab.comparison import Comparison, compare
 from oop_engine.lab.report.curves import delay_curves, sweep_figures
 from oop_engine.lab.report.plots import delay_scale, delays, shown_figures, sweep_curves
 from oop_engine.lab.run import Run

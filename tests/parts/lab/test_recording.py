@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from oop_engine import Graph, GroupWise, Linear, Message, Page, Schema
+from oop_engine import Graph, GroupWise, Linear, Page, Schema
+from oop_engine.extend import Message
 from oop_engine.lab.recording import Recording
 from oop_engine.operators import (
     Apply,

@@ -24,7 +24,7 @@ from rich.console import Console
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.graphs.statistics import Sample
 from oop_engine.core.operator import Operator, State
-from oop_engine.lab.compare import Comparison, compare
+from oop_engine.lab.comparison import Comparison, compare
 from oop_engine.lab.report.columns import columns, shown_runs
 from oop_engine.lab.report.drawing import draw, punctuated
 from oop_engine.lab.report.headline import headline

@@ -13,26 +13,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from oop_engine import Graph, Page, Schema, warm
+from oop_engine import Graph, Page, Schema
+from oop_engine.aggregates import UserDefined
 from oop_engine.core.operator import Emission, Operator
+from oop_engine.lab import warm
 from oop_engine.lab.invented import invented
 from oop_engine.lab.own.without_own import is_own
-from oop_engine.operators import (
-    BoundedDisorder,
-    Count,
-    Max,
-    Punctuate,
-    Select,
-    Tumbling,
-    UserDefined,
-    WindowAggregate,
-)
+from oop_engine.operators import BoundedDisorder, Count, Max, Punctuate, Select, Tumbling, WindowAggregate
 from tests.children import MOST_S
 
 CODE = """
 import asyncio, datetime, sys
 import pyarrow as pa
-from oop_engine import Graph, Local, Schema, warm
+from oop_engine import Graph, Local, Schema
+from oop_engine.lab import warm
 from oop_engine.operators import BoundedDisorder, Count, Max, Punctuate, Tumbling, WindowAggregate
 from oop_engine.system.kernel import Kernel
 
@@ -80,10 +74,26 @@ def test_the_first_rows_of_a_warm_graph_load_no_kernel() -> None:
 MANY = """
 import asyncio, datetime, sys, threading
 import pyarrow as pa
-from oop_engine import Gathered, Graph, Local, Schema, serve, warm
+from oop_engine import Graph, Local, Schema, serve
+from oop_engine.lab import warm
+from oop_engine.sinks import Gathered
+from oop_engine.aggregates import Median
 from oop_engine.operators import (
-    AsOf, Avg, Band, BoundedDisorder, Count, Distinct, Max, Median, OAJoin, PerGroup, Punctuate, Session, Sliding, Sum,
-    Tumbling, WindowAggregate,
+    AsOf,
+    Avg,
+    Band,
+    BoundedDisorder,
+    Count,
+    Distinct,
+    Max,
+    OAJoin,
+    PerGroup,
+    Punctuate,
+    Session,
+    Sliding,
+    Sum,
+    Tumbling,
+    WindowAggregate,
 )
 from oop_engine.system import kernel
 from oop_engine.system.ready import ready_kernel

@@ -11,26 +11,15 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import FOREVER, NEVER, ContractError, GraphError, GroupWise, Linear, Page, Schema
+from oop_engine.aggregates import Last, Median
 from oop_engine.core.snapshot import pack, unpack
-from oop_engine.operators import (
-    Avg,
-    Count,
-    Landmark,
-    Last,
-    Max,
-    Median,
-    Session,
-    Sliding,
-    Sum,
-    Tumbling,
-    TupleBased,
-    WindowAggregate,
-    Windows,
-)
+from oop_engine.extend import Windows
+from oop_engine.operators import Avg, Count, Max, Session, Sliding, Sum, Tumbling, WindowAggregate
 from oop_engine.operators.kernels.slice_plans import nested
 from oop_engine.operators.kernels.slices import UNITS, closing
 from oop_engine.operators.slicing.panes import window_plans
 from oop_engine.testing import END, Driver, multiset
+from oop_engine.windows import Landmark, TupleBased
 from tests.naive import windows as naive
 from tests.parts.operators.test_exact_edges import KINDS, results, said
 

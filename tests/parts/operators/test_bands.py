@@ -4,7 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from oop_engine import FOREVER, NEVER, GraphError, Schema, UnitError
+from oop_engine import FOREVER, NEVER, GraphError, Schema
+from oop_engine.errors import UnitError
 from oop_engine.operators.joining.bands import (
     AsOf,
     AsOfRule,

@@ -12,36 +12,35 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import NEVER, Graph, GroupWise, Linear, Operator, Page, Punctuation, Schema, replay
+from oop_engine.extend import Windows
 from oop_engine.operators import (
-    AfterCount,
-    Aggregate,
     AsOf,
     Band,
-    Bucket,
-    Consolidate,
     Count,
-    Delimited,
     Distinct,
     Emit,
     Finalize,
-    Frames,
-    Landmark,
-    LastRows,
     Max,
     MultiJoin,
     OAJoin,
-    PartialAggregate,
-    PartitionedTupleBased,
     Session,
-    SlideByTuple,
     Sliding,
     Sum,
     Tumbling,
-    TupleBased,
     WindowAggregate,
-    Windows,
 )
 from oop_engine.testing import END, Driver
+from oop_engine.thesis import Aggregate, Bucket, Consolidate, PartialAggregate
+from oop_engine.triggers import AfterCount
+from oop_engine.windows import (
+    Delimited,
+    Frames,
+    Landmark,
+    LastRows,
+    PartitionedTupleBased,
+    SlideByTuple,
+    TupleBased,
+)
 from tests.cases.folded import NEGATIVE, SEVEN
 
 PLAIN = Schema({"ts": pa.int64(), "k": pa.string(), "v": pa.int64()}, "ts", "s")

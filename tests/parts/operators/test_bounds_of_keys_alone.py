@@ -7,22 +7,20 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import GroupWise, Operator, Page, Schema
+from oop_engine.aggregates import CountDistinct, Median
 from oop_engine.operators import (
     Band,
     Count,
-    CountDistinct,
     Distinct,
-    Landmark,
     Max,
-    Median,
     OAJoin,
-    PartitionedTupleBased,
     Session,
     Sliding,
     Sum,
     Tumbling,
     WindowAggregate,
 )
+from oop_engine.windows import Landmark, PartitionedTupleBased
 
 KEYS = 24  # more than are looked at together
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64(), "v": pa.int64()}, "ts", "s")

@@ -8,16 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oop_engine import (
-    FOREVER,
-    ContractError,
-    GraphError,
-    GroupWise,
-    Linear,
-    Page,
-    SnapshotError,
-)
+from oop_engine import FOREVER, ContractError, GraphError, GroupWise, Linear, Page
 from oop_engine.core.change import Change
+from oop_engine.errors import SnapshotError
 from oop_engine.operators.aggregates import Count, Sum
 from oop_engine.operators.slicing.written import definition_of, written
 from oop_engine.operators.window_aggregate import WindowAggregate

@@ -10,8 +10,9 @@ import pytest
 
 from oop_engine import Linear, Page, Schema
 from oop_engine.core.operator import Operator
-from oop_engine.operators import Count, Max, Sliding, Sum, Tumbling, TupleBased, WindowAggregate
+from oop_engine.operators import Count, Max, Sliding, Sum, Tumbling, WindowAggregate
 from oop_engine.system.kernel import numba
+from oop_engine.windows import TupleBased
 from tests.laws.test_calls import calls
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64(), "v": pa.int64()}, "ts", "s")

@@ -26,8 +26,8 @@ from oop_engine.operators import (
     Sliding,
     Tumbling,
     WindowAggregate,
-    described,
 )
+from oop_engine.rewrites import described
 from oop_engine.runners.replay import replay
 from oop_engine.testing import multiset
 

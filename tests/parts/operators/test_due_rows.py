@@ -6,21 +6,19 @@ import pytest
 from oop_engine import Graph, GraphError, GroupWise, Linear, Operator, Page, Schema
 from oop_engine.operators import (
     AsOf,
-    AtOnce,
     Band,
     BoundedDisorder,
     Count,
     Emit,
-    Lazy,
     OAJoin,
     Punctuate,
-    Slow,
     Tumbling,
-    TupleBased,
     WindowAggregate,
 )
+from oop_engine.policies import AtOnce, Lazy, Slow
 from oop_engine.runners.replay import replay
 from oop_engine.testing import Driver, multiset
+from oop_engine.windows import TupleBased
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64()}, "ts", "s")
 COUNT = {"n": Count()}

@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import Graph, Page, Schema
+from oop_engine.aggregates import Median
 from oop_engine.operators import (
     Avg,
     BoundedDisorder,
     Count,
     Max,
-    Median,
     Meld,
     Ordered,
     Punctuate,

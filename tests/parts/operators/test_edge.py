@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, ContractError, Graph, GraphError, Linear, Page, Schema
+from oop_engine.joins import TumblingBand
 from oop_engine.operators import (
     Count,
     Expire,
-    Landmark,
     OAJoin,
     Ordered,
     Punctuate,
@@ -20,10 +20,10 @@ from oop_engine.operators import (
     Stamp,
     Sum,
     Tumbling,
-    TumblingBand,
     WindowAggregate,
 )
 from oop_engine.testing import Driver, GraphDriver, multiset
+from oop_engine.windows import Landmark
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64()}, "ts", "s")
 

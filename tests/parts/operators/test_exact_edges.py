@@ -10,8 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from oop_engine import FOREVER, NEVER, GroupWise, Linear, Page, Schema, SnapshotError
-from oop_engine.operators import Count, First, Max, Sliding, Sum, Tumbling, WindowAggregate
+from oop_engine import FOREVER, NEVER, GroupWise, Linear, Page, Schema
+from oop_engine.aggregates import First
+from oop_engine.errors import SnapshotError
+from oop_engine.operators import Count, Max, Sliding, Sum, Tumbling, WindowAggregate
 from oop_engine.operators.slicing.panes import pane_ring, shared_slices, slice_windows
 from oop_engine.operators.slicing.panes.shared_slices import Slicing
 from oop_engine.operators.windows import Extents

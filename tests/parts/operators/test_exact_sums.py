@@ -9,23 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import ContractError, Graph, Linear, Page, Schema, consolidated, replay
-from oop_engine.operators import (
-    Avg,
-    BufferingAggregate,
-    Collect,
-    Global,
-    Landmark,
-    LastRows,
-    Ordered,
-    Punctuate,
-    Session,
-    Sliding,
-    Sum,
-    Tumbling,
-    WindowAggregate,
-)
+from oop_engine import ContractError, Graph, Linear, Page, Schema, replay
+from oop_engine.aggregates import Collect
+from oop_engine.operators import Avg, Ordered, Punctuate, Session, Sliding, Sum, Tumbling, WindowAggregate
+from oop_engine.rewrites import consolidated
 from oop_engine.testing import Driver
+from oop_engine.thesis import BufferingAggregate
+from oop_engine.windows import Global, Landmark, LastRows
 
 TOP, MOST = 2**63 - 1, 10**38 - 1
 COLUMNS: dict[str, tuple[pa.DataType, list[int], range]] = {

@@ -10,23 +10,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from oop_engine import GroupWise, Linear, Message, Operator, Page, Schema
+from oop_engine import GroupWise, Linear, Operator, Page, Schema
+from oop_engine.aggregates import Median
 from oop_engine.core.groups.group_index import GroupIndex
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.snapshot import pack, unpack
+from oop_engine.extend import Message
 from oop_engine.operators import (
     Avg,
     Count,
     Distinct,
     Finalize,
-    Global,
-    Landmark,
     Latest,
-    LowLevelAggregate,
     Max,
-    Median,
-    PartialAggregate,
-    PartitionedTupleBased,
     Session,
     Sliding,
     Sum,
@@ -38,6 +34,8 @@ from oop_engine.operators.keys.group_match import GroupMatch
 from oop_engine.operators.slicing import partials
 from oop_engine.operators.slicing.stores import window_store
 from oop_engine.runners.dispatch import handle
+from oop_engine.thesis import LowLevelAggregate, PartialAggregate
+from oop_engine.windows import Global, Landmark, PartitionedTupleBased
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64(), "j": pa.string(), "v": pa.int64()}, "ts", "ms")
 REVISED = Schema(pa.schema([*SCHEMA.fields, pa.field("change", pa.int8())]), "ts", "ms", change="change")

@@ -14,40 +14,25 @@ import pyarrow.compute as pc
 import pytest
 from numpy.typing import NDArray
 
-from oop_engine import (
-    FOREVER,
-    ContractError,
-    GraphError,
-    GroupWise,
-    Joint,
-    Linear,
-    Page,
-    Schema,
-    SnapshotError,
-)
+from oop_engine import FOREVER, ContractError, GraphError, GroupWise, Joint, Linear, Page, Schema
+from oop_engine.aggregates import UserDefined
 from oop_engine.core.saved import Saved
-from oop_engine.operators import (
-    Bucket,
-    Count,
+from oop_engine.errors import SnapshotError
+from oop_engine.extend import Windows
+from oop_engine.operators import Count, Session, Sliding, Sum, Tumbling, WindowAggregate
+from oop_engine.operators.windows import Due, FinalTuples, Folding, SliceView
+from oop_engine.testing import END, Case, Driver, contract_suite, multiset
+from oop_engine.thesis import Bucket, PartialAggregate
+from oop_engine.windows import (
     Delimited,
     Frames,
     Global,
     LastRows,
-    PartialAggregate,
     PartitionedTupleBased,
-    Session,
     SlideByTuple,
-    Sliding,
-    Sum,
-    Tumbling,
     TupleBased,
-    UserDefined,
     UserWindows,
-    WindowAggregate,
-    Windows,
 )
-from oop_engine.operators.windows import Due, FinalTuples, Folding, SliceView
-from oop_engine.testing import END, Case, Driver, contract_suite, multiset
 from tests.laws.test_matrix import AGGREGATES, ROWS, SCHEMA, close, function, played
 from tests.naive import folded as naive
 from tests.naive.sessions import sessions, whole

@@ -15,9 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, GroupWise, Linear, Page, Schema
+from oop_engine.aggregates import UserDefined
 from oop_engine.core.saved import Saved
-from oop_engine.operators import (
-    Count,
+from oop_engine.extend import Windows
+from oop_engine.operators import Count, Session, Sliding, WindowAggregate
+from oop_engine.operators.kernels.sliding import bisect
+from oop_engine.operators.slicing import closing
+from oop_engine.operators.slicing.ordered import ordered_store, slice_table, wakes
+from oop_engine.operators.slicing.ordered.slice_table import SliceRows, in_groups
+from oop_engine.testing import Driver
+from oop_engine.windows import (
     Delimited,
     Frames,
     Global,
@@ -25,20 +32,10 @@ from oop_engine.operators import (
     Landmark,
     LastRows,
     PartitionedTupleBased,
-    Session,
     SlideByTuple,
-    Sliding,
     TupleBased,
-    UserDefined,
     UserWindows,
-    WindowAggregate,
-    Windows,
 )
-from oop_engine.operators.kernels.sliding import bisect
-from oop_engine.operators.slicing import closing
-from oop_engine.operators.slicing.ordered import ordered_store, slice_table, wakes
-from oop_engine.operators.slicing.ordered.slice_table import SliceRows, in_groups
-from oop_engine.testing import Driver
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64(), "v": pa.int64()}, "ts", "s")
 BIG, SMALL = pc.field("v") > 7, pc.field("v") < 2

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, GraphError, Linear, Page, Schema
-from oop_engine.operators import Count, FixedBand, Intervals, WindowAggregate
+from oop_engine.operators import Count, WindowAggregate
 from oop_engine.testing import Driver, multiset
+from oop_engine.windows import FixedBand, Intervals
 from tests.naive.folded import intervals
 from tests.parts.operators.test_sessions import KEYED, keyed
 from tests.parts.operators.test_window_aggregate import AGGREGATES, BY, ORACLE

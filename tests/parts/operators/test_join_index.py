@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oop_engine import FOREVER, Graph, GroupWise, Page, Schema, State, replay
+from oop_engine import FOREVER, Graph, GroupWise, Page, Schema, replay
 from oop_engine.core.snapshot import pack, unpack
+from oop_engine.extend import State
 from oop_engine.operators import Band, BoundedDisorder, OAJoin, Punctuate
 from oop_engine.operators.joining.index import JoinIndex
 from oop_engine.operators.joining.run import SortedRun

@@ -12,17 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, GraphError, Linear, Page, Schema
-from oop_engine.operators import (
-    BufferingAggregate,
-    Count,
-    Global,
-    Landmark,
-    LastRows,
-    Sliding,
-    Tumbling,
-    WindowAggregate,
-)
+from oop_engine.operators import Count, Sliding, Tumbling, WindowAggregate
 from oop_engine.testing import Driver, multiset
+from oop_engine.thesis import BufferingAggregate
+from oop_engine.windows import Global, Landmark, LastRows
 from tests.naive import windows as naive
 from tests.naive.sessions import whole
 from tests.parts.operators.test_sessions import KEYED, group, keyed

@@ -29,7 +29,7 @@ from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Sliding
 from oop_engine.testing import END, Driver, multiset
-from oop_engine.traces.profile import profile
+from oop_engine.traces.profiling import profile
 from tests.naive.progress import Keeps, bounded_count, bounded_disorder, ordered
 
 Row = dict[str, Any]

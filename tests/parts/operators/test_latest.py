@@ -8,9 +8,10 @@ import pyarrow.compute as pc
 import pytest
 
 from oop_engine import GraphError, Linear, Page, Schema
-from oop_engine.operators import Landmark, Latest, Sum, WindowAggregate
+from oop_engine.operators import Latest, Sum, WindowAggregate
 from oop_engine.operators.keys import key_rows
 from oop_engine.testing import END, Driver
+from oop_engine.windows import Landmark
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string(), "on": pa.bool_()}, "ts", "s")
 

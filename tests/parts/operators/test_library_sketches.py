@@ -11,10 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from oop_engine import GraphError, Page, Schema, SetupError, SnapshotError
+from oop_engine import GraphError, Page, Schema
+from oop_engine.aggregates import FrequentItems, Kll, TDigest
 from oop_engine.core.saved import Saved
 from oop_engine.core.snapshot import Later
-from oop_engine.operators import FrequentItems, Kll, Session, Sliding, TDigest, Tumbling, WindowAggregate
+from oop_engine.errors import SetupError, SnapshotError
+from oop_engine.operators import Session, Sliding, Tumbling, WindowAggregate
 from oop_engine.testing import END, Case, Driver, contract_suite
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string(), "x": pa.float64()}, "ts", "s")

@@ -10,21 +10,11 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import ContractError, GraphError, Linear, Page, Schema
-from oop_engine.operators import (
-    BufferingAggregate,
-    Collect,
-    Consolidate,
-    Global,
-    Landmark,
-    LowLevelAggregate,
-    PartialAggregate,
-    Session,
-    Sliding,
-    Tumbling,
-    UserDefined,
-    WindowAggregate,
-)
+from oop_engine.aggregates import Collect, UserDefined
+from oop_engine.operators import Session, Sliding, Tumbling, WindowAggregate
 from oop_engine.testing import Driver
+from oop_engine.thesis import BufferingAggregate, Consolidate, LowLevelAggregate, PartialAggregate
+from oop_engine.windows import Global, Landmark
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string(), "v": pa.int64()}, "ts", "s")
 WINDOWS: list[Any] = [

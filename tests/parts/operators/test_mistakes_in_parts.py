@@ -12,23 +12,13 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import ContractError, EngineError, Graph, GraphError, Schema, run
-from oop_engine.operators import (
-    BoundedDisorder,
-    Count,
-    Emit,
-    Folding,
-    Lag,
-    Policy,
-    Punctuate,
-    RunningBound,
-    Trigger,
-    Tumbling,
-    UserDefined,
-    UserWindows,
-    WindowAggregate,
-)
+from oop_engine.aggregates import UserDefined
+from oop_engine.extend import Folding, Policy, RunningBound, Trigger
+from oop_engine.operators import BoundedDisorder, Count, Emit, Punctuate, Tumbling, WindowAggregate
 from oop_engine.operators.triggers import AfterAny
 from oop_engine.operators.windows import Due
+from oop_engine.policies import Lag
+from oop_engine.windows import UserWindows
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string(), "v": pa.int64()}, "ts", "s")
 ROWS = [{"ts": ts, "k": "ab"[ts % 2], "v": ts} for ts in (3, 1, 12, 9, 30, 25)]

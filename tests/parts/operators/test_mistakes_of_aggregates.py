@@ -9,20 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from oop_engine import (
-    Accumulator,
-    Aggregation,
-    ContractError,
-    EngineError,
-    Graph,
-    GraphError,
-    Page,
-    Part,
-    Schema,
-    UsageError,
-    register_accumulator,
-    run,
-)
+from oop_engine import ContractError, EngineError, Graph, GraphError, Page, Schema, UsageError, run
+from oop_engine.extend import Accumulator, Aggregation, Part, register_accumulator
 from oop_engine.operators import BoundedDisorder, Punctuate, Sliding, Tumbling, WindowAggregate
 
 SCHEMA = Schema({"ts": pa.int64(), "host": pa.string(), "bytes": pa.int64()}, "ts", "s")

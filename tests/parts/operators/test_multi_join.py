@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import Graph, GraphError, GroupWise, Linear, Page, Schema
-from oop_engine.operators import AsOf, Band, BoundedDisorder, MultiJoin, Punctuate, TumblingBand, multi_join
+from oop_engine.joins import TumblingBand, multi_join
+from oop_engine.operators import AsOf, Band, BoundedDisorder, MultiJoin, Punctuate
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.runners.replay import replay
 from oop_engine.testing import Driver, multiset

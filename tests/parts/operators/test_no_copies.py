@@ -7,8 +7,9 @@ import pyarrow.compute as pc
 import pytest
 
 from oop_engine import Operator, Page, Schema
-from oop_engine.operators import Meld, Merge, Project, Select
+from oop_engine.operators import Meld, Project, Select
 from oop_engine.testing import Driver
+from oop_engine.thesis import Merge
 
 SCHEMA = Schema(
     {"ts": pa.int64(), "k": pa.string(), "x": pa.float64(), "d": pa.dictionary(pa.int8(), pa.string())},

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oop_engine import FOREVER, NEVER, GraphError, GroupWise, Joint, Linear, Message, Page, Progress, Schema
+from oop_engine import FOREVER, NEVER, GraphError, GroupWise, Joint, Linear, Page, Schema
 from oop_engine.core.graphs.contract import EdgeContract
+from oop_engine.extend import Message, Progress
 from oop_engine.operators.joining.bands import Band, BandRule, TumblingBand, TumblingRule
 from oop_engine.operators.oa_join import OAJoin
 from oop_engine.operators.project import Project

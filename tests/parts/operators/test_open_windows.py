@@ -8,17 +8,10 @@ import pyarrow as pa
 from oop_engine import FOREVER, GroupWise, Linear, Page, Schema
 from oop_engine.core.change import OpenWindows
 from oop_engine.core.operator import Operator
-from oop_engine.operators import (
-    Count,
-    Landmark,
-    Session,
-    Sliding,
-    Tumbling,
-    TupleBased,
-    WindowAggregate,
-)
+from oop_engine.operators import Count, Session, Sliding, Tumbling, WindowAggregate
 from oop_engine.operators.windows import Windows
 from oop_engine.testing import Driver
+from oop_engine.windows import Landmark, TupleBased
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")
 WINDOWS: dict[str, Windows] = {

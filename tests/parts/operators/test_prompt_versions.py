@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import FOREVER, GroupWise, Linear, Message, Page, Schema, Watermark
+from oop_engine import FOREVER, GroupWise, Linear, Page, Schema, Watermark
+from oop_engine.extend import Message
 from oop_engine.operators import (
     Avg,
     Count,

@@ -8,42 +8,35 @@ import pyarrow.compute as pc
 import pytest
 
 from oop_engine import Graph, Operator, Page, Schema
+from oop_engine.aggregates import UserDefined
 from oop_engine.core.punctuation import FOREVER, GroupWise, Linear
 from oop_engine.operators import (
-    AfterMatch,
     Apply,
     Band,
     BoundedDisorder,
     Count,
-    Delimited,
     Describe,
     Distinct,
     Emit,
     Expire,
     Finalize,
-    Frames,
     Guard,
-    LastRows,
     Late,
     Latest,
     Meld,
     MultiJoin,
     OAJoin,
     Ordered,
-    PartitionedTupleBased,
     Project,
     Punctuate,
     Select,
     Session,
     Shed,
-    SlideByTuple,
     Stamp,
     Sum,
     TopN,
     Tumbling,
     Upstream,
-    UserDefined,
-    UserWindows,
     WindowAggregate,
 )
 from oop_engine.operators.in_order.merge import Merge
@@ -54,6 +47,8 @@ from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.rewrites.pruned import pruned
 from oop_engine.operators.windows import Windows
 from oop_engine.runners.replay import replay
+from oop_engine.triggers import AfterMatch
+from oop_engine.windows import Delimited, Frames, LastRows, PartitionedTupleBased, SlideByTuple, UserWindows
 
 WIDE = Schema({name: pa.int64() for name in ("ts", "k", "v", "flag", "a", "b")}, "ts", "s")
 TIMES = [3, 1, 7, 4, 12, 9, 15, 2, 21, 30]

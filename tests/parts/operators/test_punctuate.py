@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oop_engine import FOREVER, NEVER, GraphError, GroupWise, LateTuple, Linear, Page, Schema
+from oop_engine import FOREVER, NEVER, GraphError, GroupWise, Linear, Page, Schema
 from oop_engine.core.graphs.contract import EdgeContract
+from oop_engine.errors import LateTuple
 from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.in_order.sort import Sort
 from oop_engine.operators.policies import group_progress as module

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from oop_engine import ContractError, Linear, Page, Schema, Watermark
 from oop_engine.core.saved import Saved
 from oop_engine.core.snapshot import pack, unpack
-from oop_engine.operators import AfterCount, Count, Emit, Max, Sum, Tumbling, WindowAggregate
+from oop_engine.operators import Count, Emit, Max, Sum, Tumbling, WindowAggregate
 from oop_engine.operators.slicing.revised.reading import Readable, Touched, closing_between, opened
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.windows import Extents
 from oop_engine.testing import Driver
+from oop_engine.triggers import AfterCount
 
 SCHEMA = Schema({"ts": pa.int64(), "v": pa.int64()}, "ts", "s")
 PARTS = list(dict.fromkeys(part for one in (Count(), Sum("v"), Max("v")) for part in one.parts(SCHEMA)))

@@ -16,7 +16,6 @@ from oop_engine import (
     GraphError,
     GroupWise,
     Linear,
-    Message,
     Operator,
     Page,
     Schema,
@@ -24,12 +23,11 @@ from oop_engine import (
     replay,
 )
 from oop_engine.core.graphs.contract import EdgeContract
+from oop_engine.extend import Message
 from oop_engine.operators import (
-    Aggregate,
     Apply,
     Avg,
     Band,
-    Bucket,
     Count,
     Describe,
     Distinct,
@@ -42,12 +40,10 @@ from oop_engine.operators import (
     Punctuate,
     Select,
     Session,
-    SlideByTuple,
     Sliding,
     Split,
     Sum,
     Tumbling,
-    TupleBased,
     Upstream,
     WindowAggregate,
 )
@@ -55,6 +51,8 @@ from oop_engine.operators.in_order.merge import Merge
 from oop_engine.operators.in_order.sort import Sort
 from oop_engine.operators.triggers.emit import Mode as EmitMode
 from oop_engine.testing import END, Driver, multiset
+from oop_engine.thesis import Aggregate, Bucket
+from oop_engine.windows import SlideByTuple, TupleBased
 from tests.naive.revisions import net
 
 PLAIN = Schema({"ts": pa.int64(), "k": pa.string(), "v": pa.int64()}, "ts", "s")

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oop_engine import ContractError, GraphError, Linear, Message, Page, Schema
+from oop_engine import ContractError, GraphError, Linear, Page, Schema
+from oop_engine.extend import Message
 from oop_engine.operators.aggregates import Avg, Count, First, Last, Max, Min, Stddev, Sum, UserDefined, Var
 from oop_engine.operators.slicing.row_slides import RowPanes
 from oop_engine.operators.window_aggregate import WindowAggregate

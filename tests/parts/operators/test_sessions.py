@@ -9,24 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, ContractError, GraphError, GroupWise, Joint, Linear, Page, Schema
+from oop_engine.aggregates import Median, UserDefined
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.saved import Saved
-from oop_engine.operators import (
-    Bucket,
-    BufferingAggregate,
-    Count,
-    LastRows,
-    Median,
-    PartialAggregate,
-    Session,
-    Sum,
-    Tumbling,
-    UserDefined,
-    WindowAggregate,
-)
+from oop_engine.operators import Count, Session, Sum, Tumbling, WindowAggregate
 from oop_engine.operators.slicing.stores import session_store
 from oop_engine.system.kernel import numba
 from oop_engine.testing import Driver, multiset
+from oop_engine.thesis import Bucket, BufferingAggregate, PartialAggregate
+from oop_engine.windows import LastRows
 from tests.laws.test_calls import calls
 from tests.naive.sessions import sessions
 from tests.parts.operators.test_window_aggregate import AGGREGATES, BY, ORACLE

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import GraphError, Page, Schema
-from oop_engine.operators import ApproxCountDistinct, ApproxQuantile, Quantile, Sliding, WindowAggregate
+from oop_engine.aggregates import ApproxCountDistinct, ApproxQuantile, Quantile
+from oop_engine.operators import Sliding, WindowAggregate
 from oop_engine.operators.levels.consolidate import Consolidate
 from oop_engine.operators.levels.partial_aggregate import PartialAggregate
 from oop_engine.testing import END, Driver, multiset

@@ -10,24 +10,15 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import FOREVER, GroupWise, Linear, Page, Schema
-from oop_engine.operators import (
-    Band,
-    Count,
-    Landmark,
-    Median,
-    Meld,
-    OAJoin,
-    Sliding,
-    Sum,
-    Tumbling,
-    WindowAggregate,
-)
+from oop_engine.aggregates import Median
+from oop_engine.operators import Band, Count, Meld, OAJoin, Sliding, Sum, Tumbling, WindowAggregate
 from oop_engine.operators.slicing import closing
 from oop_engine.operators.slicing.panes import pane_ring
 from oop_engine.operators.slicing.panes.sleeping_groups import SleepingGroups
 from oop_engine.operators.slicing.stores import slice_ring, window_store
 from oop_engine.operators.slicing.stores.slice_ring import SliceRing
 from oop_engine.testing import END, Driver
+from oop_engine.windows import Landmark
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64(), "v": pa.int64()}, "ts", "s")
 ASKED: dict[str, Any] = {"n": Count(), "sum": Sum("v")}

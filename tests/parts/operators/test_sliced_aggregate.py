@@ -1,4 +1,4 @@
-"""SlicedAggregate against the definition, and against an operator for each definition."""
+"""WindowAggregate against the definition, and against an operator for each definition."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from oop_engine.operators.aggregates import Count, Max, Sum
 from oop_engine.operators.slicing import window_states
 from oop_engine.operators.slicing.panes import pane_ring, slice_windows
 from oop_engine.operators.slicing.stores import slice_ring
-from oop_engine.operators.window_aggregate import SlicedAggregate, WindowAggregate
+from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Landmark, Sliding, Tumbling, TupleBased
 from oop_engine.testing import Driver, multiset
 from tests.naive.many_windows import many
@@ -34,8 +34,8 @@ def row(ts, k="a", j=0, v=1, x=0.5):
     return {"ts": ts, "k": k, "j": j, "v": v, "x": x}
 
 
-def sliced(definitions, *of, **more) -> SlicedAggregate:
-    return SlicedAggregate({name: Sliding(*d) for name, d in definitions.items()}, *of, **more)
+def sliced(definitions, *of, **more) -> WindowAggregate:
+    return WindowAggregate({name: Sliding(*d) for name, d in definitions.items()}, *of, **more)
 
 
 def check(definitions, by, of, said, stamp="end") -> None:
@@ -99,7 +99,7 @@ def stream(rows_: int, groups: int, gap: int = 0):
 @pytest.mark.parametrize("gap", [0, 10**7])
 def test_the_rows_are_those_of_an_operator_for_each_definition(groups, gap):
     asked = {"n": Count(), "s": Sum("v"), "top": Max("v")}
-    driver = Driver(SlicedAggregate(MINUTES, asked, ("k",)), KEYED)
+    driver = Driver(WindowAggregate(MINUTES, asked, ("k",)), KEYED)
     others = {name: Driver(WindowAggregate(of, asked, ("k",)), KEYED) for name, of in MINUTES.items()}
     for cut, promise in stream(2000, groups, gap):
         for one in (driver, *others.values()):
@@ -116,7 +116,7 @@ def test_the_rows_are_those_of_an_operator_for_each_definition(groups, gap):
 
 def test_results_leave_by_end_then_definition_then_group():
     driver = Driver(
-        SlicedAggregate({"long": Tumbling(20), "short": Tumbling(10)}, {"n": Count()}, ("k",)), SCHEMA
+        WindowAggregate({"long": Tumbling(20), "short": Tumbling(10)}, {"n": Count()}, ("k",)), SCHEMA
     )
     driver.feed(0, page([row(15, "b"), row(5, "a"), row(18, "a"), row(25, "b")]))
     (_, closed), promise = driver.feed(0, Linear(20))
@@ -164,7 +164,7 @@ def test_a_linear_bound_behind_that_of_a_group_opens_nothing_again(definitions):
 
 
 def test_joint_bounds_close_and_end_here():
-    driver = Driver(SlicedAggregate(MINUTES, {"n": Count()}, ("j",)), SCHEMA)
+    driver = Driver(WindowAggregate(MINUTES, {"n": Count()}, ("j",)), SCHEMA)
     driver.feed(0, page([row(1, j=0), row(61, j=0), row(1, j=2)]))
     [(_, closed)] = driver.feed(0, Joint.of(j=2, ts=60))
     assert [(r["j"], r["window"], r["window_end"]) for r in closed.to_pylist()] == [
@@ -175,7 +175,7 @@ def test_joint_bounds_close_and_end_here():
 
 
 def test_a_tuple_is_kept_once():
-    driver = Driver(SlicedAggregate({f"{n}": Tumbling(n) for n in range(1, 21)}, {"n": Count()}), SCHEMA)
+    driver = Driver(WindowAggregate({f"{n}": Tumbling(n) for n in range(1, 21)}, {"n": Count()}), SCHEMA)
     driver.feed(0, page([row(ts) for ts in range(40)]))
     assert driver.operator.state().partials == 40
     driver.feed(0, Linear(40))
@@ -209,7 +209,7 @@ def test_what_shares_a_ring_is_explained():
         "5 min": Sliding("5 min", "1 min"),
     }
     schema = Schema({"ts": pa.timestamp("ms")}, "ts")
-    assert SlicedAggregate(definitions, {"n": Count()}).explain((schema,)) == (
+    assert WindowAggregate(definitions, {"n": Count()}).explain((schema,)) == (
         "slices of 1000 ms shared by '1 s', '7 s', '5 min': 1 to 300 a window, one ring, windows by differences of "
         "running sums; slices of 60001 ms of 'odd': 1 a window, one ring, windows by differences of running sums"
     )
@@ -217,18 +217,18 @@ def test_what_shares_a_ring_is_explained():
 
 def test_of_many_definitions_the_first_and_the_last_are_explained():
     definitions = {str(length): Tumbling(length) for length in range(1, 101)}
-    assert SlicedAggregate(definitions, {"hi": Max("v")}).explain((SCHEMA,)) == (
+    assert WindowAggregate(definitions, {"hi": Max("v")}).explain((SCHEMA,)) == (
         "slices of 1 s shared by 100 definitions, '1' to '100': 1 to 100 a window, one ring, windows by two stacks"
     )
 
 
 def test_it_describes_itself_and_can_be_sent():
-    operator = SlicedAggregate(MINUTES, {"n": Count()}, ("k",))
+    operator = WindowAggregate(MINUTES, {"n": Count()}, ("k",))
     assert operator.describe() == (
         "WindowAggregate('1': Tumbling(60), '2': Sliding(120, 60), '5': Tumbling(300); n=Count(); by k)"
     )
     assert pickle.loads(pickle.dumps(operator)).describe() == operator.describe()
-    twenty = SlicedAggregate({f"{n}": Tumbling(n) for n in range(1, 21)}, {"n": Count()})
+    twenty = WindowAggregate({f"{n}": Tumbling(n) for n in range(1, 21)}, {"n": Count()})
     assert (
         twenty.describe()
         == "WindowAggregate('1': Tumbling(1), ... 20 definitions, '20': Tumbling(20); n=Count())"
@@ -252,7 +252,7 @@ def test_it_describes_itself_and_can_be_sent():
 )
 def test_what_is_refused(windows, aggregates, says):
     with pytest.raises(GraphError, match=says):
-        SlicedAggregate(windows, aggregates).output_schemas((SCHEMA,))
+        WindowAggregate(windows, aggregates).output_schemas((SCHEMA,))
 
 
 def test_names_may_be_empty_or_of_any_letters_and_length():
@@ -280,7 +280,7 @@ def test_windows_may_be_far_longer_than_others():
 def test_times_must_leave_room_for_the_longest_window(time):
     """Also where the slices that they go into would fit."""
     windows = {"short": Tumbling(10), "long": Sliding(1000, 10)}
-    driver = Driver(SlicedAggregate(windows, {"n": Count()}), KEYED)
+    driver = Driver(WindowAggregate(windows, {"n": Count()}), KEYED)
     with pytest.raises(ContractError, match="fit 64 bits"):
         driver.feed(0, Page.of(KEYED, {"ts": [time], "k": [1], "v": [1]}))
 

@@ -1,4 +1,4 @@
-"""The in-order twin of SlicedAggregate: an operator for each definition, merged."""
+"""The in-order twin of WindowAggregate: an operator for each definition, merged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from oop_engine.operators.policies.late import Slack
 from oop_engine.operators.policies.policies import BoundedDisorder
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.triggers import AfterCount, Emit
-from oop_engine.operators.window_aggregate import SlicedAggregate, WindowAggregate
+from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Global, Session, Sliding, Tumbling, TupleBased, Windows
 from oop_engine.runners.replay import replay
 from oop_engine.testing import multiset
@@ -27,7 +27,7 @@ def query(stamp) -> Graph:
     tuples = graph.add("edge", Punctuate(BoundedDisorder(5)), graph.source("tuples", SCHEMA))
     windows: dict[str, Windows] = {"tens": Tumbling(10), "overlapping": Sliding(15, 5)}
     asked = {"n": Count(), "s": Sum("v")}
-    graph.sink("out", graph.add("sliced", SlicedAggregate(windows, asked, ("k",), stamp=stamp), tuples))
+    graph.sink("out", graph.add("sliced", WindowAggregate(windows, asked, ("k",), stamp=stamp), tuples))
     return graph
 
 

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import Page, Schema
-from oop_engine.operators import Median, Sum, Tumbling, WindowAggregate
+from oop_engine.aggregates import Median
+from oop_engine.operators import Sum, Tumbling, WindowAggregate
 from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64(), "v": pa.float64()}, "ts", "s")

@@ -11,21 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oop_engine import (
-    FOREVER,
-    NEVER,
-    Graph,
-    GroupWise,
-    Linear,
-    Page,
-    Punctuation,
-    Schema,
-    Watermark,
-    in_order,
-    replay,
-)
+from oop_engine import FOREVER, NEVER, Graph, GroupWise, Linear, Page, Punctuation, Schema, Watermark, replay
 from oop_engine.operators import AsOf, BoundedDisorder, Finalize, OAJoin, Punctuate
 from oop_engine.operators.keys.key_codes import KeyCodes
+from oop_engine.rewrites import in_order
 from oop_engine.testing import Driver, multiset
 from tests.parts.operators.test_speculative_join import Naive, S, bound_of, changes, feeds, messages, page
 

@@ -22,23 +22,15 @@ from oop_engine import (
     Punctuation,
     Schema,
     Watermark,
-    in_order,
     replay,
 )
-from oop_engine.operators import (
-    AsOf,
-    Band,
-    BoundedDisorder,
-    Bucket,
-    Finalize,
-    OAJoin,
-    Punctuate,
-    Slow,
-    Tumbling,
-    TumblingBand,
-)
+from oop_engine.joins import TumblingBand
+from oop_engine.operators import AsOf, Band, BoundedDisorder, Finalize, OAJoin, Punctuate, Tumbling
 from oop_engine.operators.joining.bands import Bands
+from oop_engine.policies import Slow
+from oop_engine.rewrites import in_order
 from oop_engine.testing import Driver, multiset
+from oop_engine.thesis import Bucket
 
 S = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")
 Row = tuple[int, str | None]

@@ -16,26 +16,25 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import GroupWise, Linear, Operator, Page, Schema, Watermark
+from oop_engine.aggregates import Last
 from oop_engine.operators import (
-    AfterCount,
     Avg,
     Band,
-    Consolidate,
     Count,
     Distinct,
     Emit,
     Finalize,
-    Last,
     MultiJoin,
     OAJoin,
-    PartialAggregate,
     Session,
     Sliding,
     Sum,
     Tumbling,
-    TupleBased,
     WindowAggregate,
 )
+from oop_engine.thesis import Consolidate, PartialAggregate
+from oop_engine.triggers import AfterCount
+from oop_engine.windows import TupleBased
 
 STATES = Path(__file__).parent / "states.msgpack"
 COLUMNS = {"ts": pa.int64(), "key": pa.string(), "v": pa.int64()}

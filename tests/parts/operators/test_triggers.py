@@ -11,8 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from oop_engine import FOREVER, Linear, Message, Page, Schema, Watermark
-from oop_engine.operators import (
+from oop_engine import FOREVER, Linear, Page, Schema, Watermark
+from oop_engine.extend import Message, Trigger
+from oop_engine.operators import Count, Emit, Max, Session, Sliding, Sum, Tumbling, WindowAggregate
+from oop_engine.testing import Driver, multiset
+from oop_engine.triggers import (
     AfterAll,
     AfterAny,
     AfterChange,
@@ -21,20 +24,10 @@ from oop_engine.operators import (
     AfterEach,
     AfterFraction,
     AfterMatch,
-    Count,
-    Emit,
-    Max,
     Once,
     OnRequest,
     OrFinally,
-    Session,
-    Sliding,
-    Sum,
-    Trigger,
-    Tumbling,
-    WindowAggregate,
 )
-from oop_engine.testing import Driver, multiset
 from tests.naive import triggers as naive
 from tests.naive.versions import NaiveVersions, grid, sessions
 

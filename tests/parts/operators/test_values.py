@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import GraphError, Linear, Page, Schema
-from oop_engine.operators import (
+from oop_engine.aggregates import (
     ArgMax,
     ArgMin,
     Collect,
@@ -21,22 +21,18 @@ from oop_engine.operators import (
     First,
     HeavyHitters,
     Last,
-    Max,
     MaxCount,
     Median,
-    Min,
     Mode,
-    PartialAggregate,
     Quantile,
-    Sliding,
     TopK,
-    Tumbling,
-    WindowAggregate,
 )
+from oop_engine.operators import Max, Min, Sliding, Tumbling, WindowAggregate
 from oop_engine.operators.aggregates import Part
 from oop_engine.operators.aggregates.ragged import Ragged
 from oop_engine.operators.slicing.accumulators import accumulator
 from oop_engine.testing import END, Driver
+from oop_engine.thesis import PartialAggregate
 from tests.naive import values as naive
 from tests.naive.aggregates import aggregate
 

@@ -7,22 +7,11 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import FOREVER, GroupWise, Linear, Page, Schema, Watermark
-from oop_engine.operators import (
-    AfterAny,
-    AfterCount,
-    AfterEach,
-    AfterFraction,
-    Count,
-    Emit,
-    Session,
-    Sliding,
-    Sum,
-    Tumbling,
-    WindowAggregate,
-)
+from oop_engine.operators import Count, Emit, Session, Sliding, Sum, Tumbling, WindowAggregate
 from oop_engine.operators.slicing.revised.version_runs import Versioned, hashes_of
 from oop_engine.operators.slicing.revised.version_table import VersionTable
 from oop_engine.testing import Driver
+from oop_engine.triggers import AfterAny, AfterCount, AfterEach, AfterFraction
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64(), "v": pa.int64()}, "ts", "s")
 GROUPS = 4096

@@ -9,8 +9,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from oop_engine import FOREVER, Graph, GraphError, GroupWise, Linear, Message, Page, Schema, Watermark, replay
+from oop_engine import FOREVER, Graph, GraphError, GroupWise, Linear, Page, Schema, Watermark, replay
+from oop_engine.aggregates import Collect, Median
+from oop_engine.extend import Message
 from oop_engine.operators import (
+    Avg,
+    BoundedDisorder,
+    Count,
+    Emit,
+    Finalize,
+    Max,
+    Punctuate,
+    Session,
+    Sliding,
+    Sum,
+    Tumbling,
+    WindowAggregate,
+)
+from oop_engine.operators.rewrites.in_order import in_order
+from oop_engine.testing import END, Driver, multiset
+from oop_engine.triggers import (
     AfterAll,
     AfterAny,
     AfterChange,
@@ -19,31 +37,11 @@ from oop_engine.operators import (
     AfterEach,
     AfterFraction,
     AfterMatch,
-    Avg,
-    BoundedDisorder,
-    Collect,
-    Count,
-    Emit,
-    Finalize,
-    Intervals,
-    Landmark,
-    LastRows,
-    Max,
-    Median,
     Once,
     OnRequest,
     OrFinally,
-    PartitionedTupleBased,
-    Punctuate,
-    Session,
-    Sliding,
-    Sum,
-    Tumbling,
-    TupleBased,
-    WindowAggregate,
 )
-from oop_engine.operators.rewrites.in_order import in_order
-from oop_engine.testing import END, Driver, multiset
+from oop_engine.windows import Intervals, Landmark, LastRows, PartitionedTupleBased, TupleBased
 from tests.naive.triggers import after_match
 from tests.naive.versions import NaiveVersions, grid, sessions
 

@@ -10,38 +10,26 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from oop_engine import (
-    FOREVER,
-    NEVER,
-    ContractError,
-    GraphError,
-    GroupWise,
-    Linear,
-    Page,
-    Progress,
-    Schema,
-    Watermark,
-)
+from oop_engine import FOREVER, NEVER, ContractError, GraphError, GroupWise, Linear, Page, Schema, Watermark
 from oop_engine.core.graphs.contract import EdgeContract
 from oop_engine.core.saved import Saved
+from oop_engine.extend import Policy, Progress
 from oop_engine.operators import (
     Band,
-    BoundedCount,
     BoundedDisorder,
-    Bucket,
-    ByQuantile,
     Describe,
     Distinct,
     Meld,
     OAJoin,
     Ordered,
     PerGroup,
-    Policy,
     Project,
     Punctuate,
     Tumbling,
 )
+from oop_engine.policies import BoundedCount, ByQuantile
 from oop_engine.testing import Driver
+from oop_engine.thesis import Bucket
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")
 

@@ -11,10 +11,11 @@ import pytest
 
 from oop_engine import FOREVER, ContractError, GroupWise, Linear, Page, Schema
 from oop_engine.core.groups.timers import Timers
-from oop_engine.operators import Count, Global, Max, Sum, WindowAggregate
+from oop_engine.operators import Count, Max, Sum, WindowAggregate
 from oop_engine.operators.slicing import strategy
 from oop_engine.operators.slicing.stores.run_store import RunStore
 from oop_engine.testing import END, Driver
+from oop_engine.windows import Global
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64(), "v": pa.int64()}, "ts", "s")
 

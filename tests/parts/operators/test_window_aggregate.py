@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oop_engine import FOREVER, ContractError, GraphError, GroupWise, Joint, Linear, Page, Schema, State
+from oop_engine import FOREVER, ContractError, GraphError, GroupWise, Joint, Linear, Page, Schema
+from oop_engine.extend import State
 from oop_engine.operators.aggregates import Avg, Count, First, Last, Max, Min, Stddev, Sum, UserDefined, Var
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Landmark, PartitionedTupleBased, Sliding, Tumbling, TupleBased

@@ -22,7 +22,7 @@ from oop_engine.operators.slicing import closing
 from oop_engine.operators.slicing.checks import MOST_PARTIALS, pauses
 from oop_engine.operators.slicing.output import PAGE_ROWS
 from oop_engine.operators.slicing.stores import adaptive_store
-from oop_engine.operators.window_aggregate import SlicedAggregate, WindowAggregate
+from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Landmark, PartitionedTupleBased, Sliding, Tumbling, TupleBased
 from oop_engine.testing import Driver, multiset
 from tests.naive.many_windows import many
@@ -61,8 +61,8 @@ def page(times: list[int], keys: list[int] | None = None) -> Page:
         (WindowAggregate(Landmark(10), {"c": IN_ORDER}, stamp="start"), "use stamp='end'"),
         (WindowAggregate(TupleBased(FAR, 1), N), "range=1000000000000 and slide=1"),
         (WindowAggregate(PartitionedTupleBased(FAR, 1), N, ("k",)), "it is in 1,000,000,000,000"),
-        (SlicedAggregate({"a": Sliding(60, 60), "b": Sliding(FAR, 1)}, N), "'b': a tuple must be in at most"),
-        (SlicedAggregate({"a": Sliding(FAR, 10**6 + 1)}, N), "'a' has 1,000,000,000,000 of 1 s"),
+        (WindowAggregate({"a": Sliding(60, 60), "b": Sliding(FAR, 1)}, N), "'b': a tuple must be in at most"),
+        (WindowAggregate({"a": Sliding(FAR, 10**6 + 1)}, N), "'a' has 1,000,000,000,000 of 1 s"),
         (BufferingAggregate(Sliding(FAR, 1), N), "take a longer slide or a shorter range"),
         (PartialAggregate(Sliding(FAR, 1), N), "take a longer slide or a shorter range"),
     ],
@@ -131,7 +131,7 @@ def test_a_stretch_without_tuples_costs_nothing_where_values_are_listed(windows:
         BufferingAggregate(Tumbling(1), N, empty=True),
         BufferingAggregate(Landmark(1), N, ("k",)),
         WindowAggregate(Sliding(300_000, 1), N, ("k",)),
-        SlicedAggregate({"a": Sliding(300_000, 1)}, N, ("k",)),
+        WindowAggregate({"a": Sliding(300_000, 1)}, N, ("k",)),
         BufferingAggregate(Sliding(300_000, 1), N, ("k",)),
         WindowAggregate(TupleBased(300_000, 1), N),
     ],
@@ -218,7 +218,7 @@ def test_windows_that_share_slices_close_in_parts(monkeypatch):
     )
     def holds(data, of, by, definitions):
         named = {str(i): (range_, slide, 0) for i, (range_, slide) in enumerate(definitions)}
-        operator = SlicedAggregate({name: Sliding(*d) for name, d in named.items()}, AGGREGATES, by)
+        operator = WindowAggregate({name: Sliding(*d) for name, d in named.items()}, AGGREGATES, by)
         driver = Checked(operator, ROWS).play(data.draw(events(of)))
         assert multiset(driver.rows()) == multiset(many(of, "ts", by, ORACLE, named))
 

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from oop_engine import FOREVER, GroupWise, Joint, Linear, Message, Page, Schema
+from oop_engine import FOREVER, GroupWise, Joint, Linear, Page, Schema
+from oop_engine.extend import Message
 from oop_engine.testing import Driver
 
 __all__ = ["MOVE", "SCHEMA", "Checked", "events", "rows"]

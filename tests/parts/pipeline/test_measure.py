@@ -11,10 +11,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oop_engine import Page, Schema
+from oop_engine import Page, Schema, write_trace
 from oop_engine.pipeline.measure import measure
 from oop_engine.pipeline.segmented import Segmented, segment_name
-from oop_engine.traces import profile, write_trace
+from oop_engine.traces import profile
 
 SCHEMA = Schema({"ts": pa.int64(), "link": pa.string(), "key": pa.int64()}, "ts", "ms")
 Rows = list[tuple[int, str | None, int]]

@@ -13,7 +13,7 @@ from oop_engine.operators.policies.running_bound import Policy
 from oop_engine.pipeline.measure import Measured, SourceProfile
 from oop_engine.pipeline.policy import choose, read_policy
 from oop_engine.traces.lateness import Histogram
-from oop_engine.traces.profile import Lateness
+from oop_engine.traces.profiling import Lateness
 
 SCHEMA = Schema({"ts": pa.int64(), "link": pa.string()}, "ts", "ms")
 

@@ -13,7 +13,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from oop_engine import DataStream, scan
+from oop_engine import scan
+from oop_engine.query import DataStream
 
 __all__ = ["answers", "connected", "logs", "same_rows", "streams"]
 

@@ -15,7 +15,8 @@ import string
 import sys
 from dataclasses import dataclass
 
-from oop_engine import DataStream, EngineError, UsageError, sql
+from oop_engine import EngineError, UsageError, sql
+from oop_engine.query import DataStream
 from tests.parts.query.duck import answers, logs, same_rows, streams
 
 __all__ = ["Query", "breaks", "changes_differ", "damaged", "differs", "mistake_of", "query"]

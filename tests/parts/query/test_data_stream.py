@@ -11,28 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import (
-    EngineError,
-    Gathered,
-    Graph,
-    GraphError,
-    UsageError,
-    as_graph,
-    in_order,
-    replay,
-    scan,
-    stream,
-)
-from oop_engine.operators import (
-    AfterCount,
-    BoundedDisorder,
-    Count,
-    Max,
-    Punctuate,
-    Sum,
-    Tumbling,
-    WindowAggregate,
-)
+from oop_engine import EngineError, Graph, GraphError, UsageError, replay, scan, stream
+from oop_engine.operators import BoundedDisorder, Count, Max, Punctuate, Sum, Tumbling, WindowAggregate
+from oop_engine.query import as_graph
+from oop_engine.rewrites import in_order
+from oop_engine.sinks import Gathered
+from oop_engine.triggers import AfterCount
 
 LOG = stream("log", {"ts": "int64", "host": "string", "bytes": "int64"}).event_time("ts", "5 s", unit="s")
 ADS = stream("ads", {"ts": "int64", "ad": "string"}).event_time("ts", "5 s", unit="s")

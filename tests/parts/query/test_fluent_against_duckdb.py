@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import DataStream, UsageError, scan, stream
+from oop_engine import UsageError, scan, stream
+from oop_engine.query import DataStream
 from tests.parts.query.duck import answers, logs, same_rows
 
 TABLES = logs(3)

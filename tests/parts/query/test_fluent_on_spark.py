@@ -6,17 +6,11 @@ from typing import Any
 
 import pytest
 
-from oop_engine import DataStream, as_graph, run, stream
-from oop_engine.operators import (
-    Delimited,
-    Landmark,
-    LastRows,
-    PartitionedTupleBased,
-    Session,
-    Sliding,
-    TupleBased,
-)
+from oop_engine import run, stream
+from oop_engine.operators import Session, Sliding
 from oop_engine.operators.windows import Windows
+from oop_engine.query import DataStream, as_graph
+from oop_engine.windows import Delimited, Landmark, LastRows, PartitionedTupleBased, TupleBased
 from tests.parts.query.duck import logs, same_rows
 
 pytestmark = pytest.mark.spark

@@ -14,7 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import in_order, open_trace, replay, scan, sql
+from oop_engine import open_trace, replay, scan, sql
+from oop_engine.rewrites import in_order
 from tests.parts.query.nexmark import QUERIES
 
 DATA = Path(__file__).parents[4] / "shared" / "suites" / "nexmark_small"

@@ -8,8 +8,10 @@ from functools import cache
 import pyarrow as pa
 import pytest
 
-from oop_engine import DataStream, scan
-from oop_engine.operators import Avg, Count, Max, PartitionedTupleBased, Session
+from oop_engine import scan
+from oop_engine.operators import Avg, Count, Max, Session
+from oop_engine.query import DataStream
+from oop_engine.windows import PartitionedTupleBased
 from tests.parts.query.duck import answers, same_rows
 from tests.parts.query.nexmark import MORE
 from tests.parts.query.nexmark_data import START, events, of_duckdb, shuffled

@@ -7,8 +7,9 @@ from functools import cache
 import pyarrow as pa
 import pytest
 
-from oop_engine import DataStream, Page, scan, sql
+from oop_engine import Page, scan, sql
 from oop_engine.core.graphs.graph import Stream
+from oop_engine.query import DataStream
 from oop_engine.runners.dispatch import Result
 from oop_engine.runners.inline import Inline
 from tests.parts.query.duck import answers, same_rows

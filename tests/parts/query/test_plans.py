@@ -8,22 +8,12 @@ from typing import Any
 
 import pytest
 
-from oop_engine import (
-    DataStream,
-    Page,
-    Schema,
-    UsageError,
-    as_graph,
-    in_order,
-    replay,
-    sql,
-    stream,
-    write_trace,
-)
+from oop_engine import Page, Schema, UsageError, replay, sql, stream, write_trace
 from oop_engine.operators import Avg, Count, Max, Min, OAJoin, Project, Select, Sum, WindowAggregate
-from oop_engine.query import running
+from oop_engine.query import DataStream, as_graph, running
 from oop_engine.query.columns_read import columns_read
 from oop_engine.query.graph_of import built
+from oop_engine.rewrites import in_order
 from tests.parts.query.duck import answers, logs, same_rows, streams
 
 TABLES = logs(5)

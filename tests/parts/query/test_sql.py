@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from oop_engine import Page, UsageError, as_graph, in_order, replay, scan, sql
+from oop_engine import Page, UsageError, replay, scan, sql
 from oop_engine.operators import Count, Punctuate, Upstream
+from oop_engine.query import as_graph
+from oop_engine.rewrites import in_order
 from oop_engine.testing import GraphDriver
 from tests.parts.query.duck import answers, logs, same_rows, streams
 

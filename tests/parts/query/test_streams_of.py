@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from oop_engine import Page, UsageError, in_order, replay, scan, sql, stream
+from oop_engine import Page, UsageError, replay, scan, sql, stream
+from oop_engine.rewrites import in_order
 
 Row = tuple[Any, ...]
 Relation = Callable[[list[dict[str, Any]], int], Counter[Row]]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from oop_engine import DataStream, Graph, Operator, Schema, sql, stream
+from oop_engine import Graph, Operator, Schema, sql, stream
 from oop_engine.core.graphs.fingerprint import fingerprint
 from oop_engine.core.graphs.stream import Stream
 from oop_engine.operators import Count, Max, OAJoin, Punctuate, Sum, WindowAggregate
@@ -19,6 +19,7 @@ from oop_engine.operators.windows import (
     Sliding,
     TupleBased,
 )
+from oop_engine.query import DataStream
 from oop_engine.query.step import of_operator, of_source
 from oop_engine.scenarios.thesis import (
     adapt_wid,

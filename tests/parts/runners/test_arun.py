@@ -9,18 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import (
-    ContractError,
-    Graph,
-    Message,
-    Operator,
-    OperatorError,
-    Page,
-    Result,
-    UsageError,
-    arun,
-    run,
-)
+from oop_engine import ContractError, Graph, Operator, Page, UsageError, arun, run
+from oop_engine.errors import OperatorError
+from oop_engine.extend import Message
+from oop_engine.outcomes import Result
 from oop_engine.testing import multiset
 from tests.parts.toys import SCHEMA, Fail, Hold, Promise, chain, merged, page_of
 

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oop_engine import FOREVER, NEVER, GroupWise, Linear, Message, Operator, Page, Schema
+from oop_engine import FOREVER, NEVER, GroupWise, Linear, Operator, Page, Schema
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.page import concat
 from oop_engine.core.punctuation import Joint, Watermark
+from oop_engine.extend import Message
 from oop_engine.runners.backlog import MOST, Backlog, Envelope, Leave, leaves
 from oop_engine.runners.dispatch import Signal
 from oop_engine.runners.station import Inbox

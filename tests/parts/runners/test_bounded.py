@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from oop_engine import Emission, Graph, Operator, Page, Schema, replay
+from oop_engine import Graph, Operator, Page, Schema, replay
+from oop_engine.extend import Emission
 from oop_engine.operators import Band, Meld, OAJoin, Select
 from oop_engine.operators.in_order.opib_join import OPIBJoin
 from oop_engine.runners.dispatch import Result

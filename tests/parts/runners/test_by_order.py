@@ -13,24 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import Graph, Page, Schema
+from oop_engine.aggregates import First, Median
 from oop_engine.core.operator import Operator
 from oop_engine.operators import (
-    AfterCount,
-    BoundedCount,
     BoundedDisorder,
-    ByQuantile,
     Count,
     Distinct,
     Emit,
     Finalize,
-    First,
-    Global,
     Guard,
-    Heartbeat,
     IfNone,
     Latest,
     Max,
-    Median,
     Meld,
     Ordered,
     PerGroup,
@@ -38,19 +32,20 @@ from oop_engine.operators import (
     Punctuate,
     Select,
     Session,
-    SlideByTuple,
     Sliding,
     Stamp,
     Sum,
     TopN,
     Tumbling,
-    TupleBased,
     Upstream,
     WindowAggregate,
 )
 from oop_engine.operators.policies.running_bound import Lag, RunningBound
+from oop_engine.policies import BoundedCount, ByQuantile, Heartbeat
 from oop_engine.runners.replay import replay
 from oop_engine.runners.schedule import by_order_alone
+from oop_engine.triggers import AfterCount
+from oop_engine.windows import Global, SlideByTuple, TupleBased
 from tests.parts.toys import Hold
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string(), "v": pa.int64()}, "ts", "s")

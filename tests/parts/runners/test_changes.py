@@ -9,7 +9,6 @@ from oop_engine import (
     Change,
     ContractError,
     Graph,
-    GraphDriver,
     GraphError,
     GroupWise,
     Linear,
@@ -17,18 +16,16 @@ from oop_engine import (
     Operator,
     Page,
     Schema,
-    SnapshotError,
     UsageError,
-    in_order,
     replay,
     write_trace,
 )
 from oop_engine.core.errors import TraceError
 from oop_engine.core.graphs.contract import EdgeContract
+from oop_engine.errors import SnapshotError
 from oop_engine.operators import (
     BoundedDisorder,
     Count,
-    Heartbeat,
     Meld,
     Ordered,
     Punctuate,
@@ -36,10 +33,12 @@ from oop_engine.operators import (
     Upstream,
     WindowAggregate,
 )
+from oop_engine.policies import Heartbeat
+from oop_engine.rewrites import in_order
 from oop_engine.runners.changes import Changes
 from oop_engine.runners.event_loop import run_async
 from oop_engine.spark.io.spool import spool
-from oop_engine.testing import Driver, multiset
+from oop_engine.testing import Driver, GraphDriver, multiset
 
 SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")
 TEN = Change(1, 30, {"ten": Tumbling(10)})

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from oop_engine import FOREVER, NEVER, ContractError, GroupWise, Joint, Linear, Message, Page, Schema, replay
+from oop_engine import FOREVER, NEVER, ContractError, GroupWise, Joint, Linear, Page, Schema, replay
 from oop_engine.core.graphs.graph import Graph
+from oop_engine.extend import Message
 from oop_engine.spark.io.spool import spool
 
 S = Schema({"ts": pa.int64(), "other": pa.int64()}, "ts", "s")

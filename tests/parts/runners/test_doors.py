@@ -22,24 +22,17 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import (
-    BadRow,
     Change,
     ContractError,
     EngineError,
-    Gathered,
     Graph,
     GroupWise,
-    Journal,
     Linear,
     Local,
     Page,
-    Pushed,
-    Scenario,
     Schema,
     UsageError,
-    Variant,
     arun,
-    compare,
     open_trace,
     replay,
     run,
@@ -47,11 +40,15 @@ from oop_engine import (
 )
 from oop_engine.core.operator import Operator
 from oop_engine.core.values.arrow_data import is_arrow
+from oop_engine.lab import Scenario, Variant, compare
 from oop_engine.lab.brute_force.true_answer import true_answer
 from oop_engine.operators import BoundedDisorder, Count, Punctuate, Tumbling, WindowAggregate
+from oop_engine.outcomes import BadRow
 from oop_engine.runners.event_loop import run_async
 from oop_engine.runners.feeds.forms import RING, Intake
 from oop_engine.runners.inline import Inline
+from oop_engine.sinks import Gathered
+from oop_engine.sources import Journal, Pushed
 from oop_engine.spark.io.spool import spool
 from oop_engine.spark.run import run_on_spark
 from oop_engine.testing import Driver, GraphDriver, multiset

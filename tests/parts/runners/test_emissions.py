@@ -20,12 +20,12 @@ from oop_engine import (
     Linear,
     Local,
     Operator,
-    OperatorError,
     Page,
     Schema,
     Watermark,
     run,
 )
+from oop_engine.errors import OperatorError
 from oop_engine.operators import BoundedDisorder, Punctuate
 from oop_engine.testing import Driver
 

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from oop_engine import Gathered, Graph, Schema, replay, run, serve
+from oop_engine import Graph, Schema, replay, run, serve
 from oop_engine.cli.app import app
 from oop_engine.runners.event_loop import run_async
 from oop_engine.runners.feeds.far_times import far_times
+from oop_engine.sinks import Gathered
 
 NOW_MS = 1_772_355_600_000
 SECONDS = Schema({"ts": pa.int64()}, "ts", "s")

@@ -9,20 +9,10 @@ from typing import Any, Literal
 import pyarrow as pa
 import pytest
 
-from oop_engine import (
-    ContractError,
-    Emission,
-    GroupWise,
-    LateTuple,
-    Linear,
-    Message,
-    Operator,
-    OperatorError,
-    Page,
-    Punctuation,
-    replay,
-)
+from oop_engine import ContractError, GroupWise, Linear, Operator, Page, Punctuation, replay
 from oop_engine.core.operator import State
+from oop_engine.errors import LateTuple, OperatorError
+from oop_engine.extend import Emission, Message
 from oop_engine.operators import Late, Ordered, Punctuate, Select
 from oop_engine.runners.dispatch import Result
 from oop_engine.runners.event_loop import run_async

@@ -14,6 +14,7 @@ from oop_engine import Graph, Page, Schema
 from oop_engine.core.errors import LateTuple
 from oop_engine.core.operator import Message, State
 from oop_engine.core.punctuation import Linear
+from oop_engine.joins import TumblingBand, WindowIdBand
 from oop_engine.operators import (
     Band,
     BoundedDisorder,
@@ -25,9 +26,7 @@ from oop_engine.operators import (
     Punctuate,
     Select,
     Tumbling,
-    TumblingBand,
     WindowAggregate,
-    WindowIdBand,
 )
 from oop_engine.operators.joining import foreseen
 from oop_engine.operators.joining.foreseen import Foreseen

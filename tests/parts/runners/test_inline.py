@@ -4,17 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oop_engine import (
-    FOREVER,
-    NEVER,
-    ContractError,
-    Linear,
-    Operator,
-    OperatorError,
-    Page,
-    SnapshotError,
-    UsageError,
-)
+from oop_engine import FOREVER, NEVER, ContractError, Linear, Operator, Page, UsageError
+from oop_engine.errors import OperatorError, SnapshotError
 from oop_engine.operators import Meld
 from oop_engine.runners.dispatch import Result
 from oop_engine.runners.inline import Inline

@@ -9,18 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oop_engine import (
-    FOREVER,
-    ContractError,
-    Emission,
-    Linear,
-    Message,
-    Operator,
-    OperatorError,
-    Page,
-    UsageError,
-)
+from oop_engine import FOREVER, ContractError, Linear, Operator, Page, UsageError
 from oop_engine.core.graphs.graph import Graph
+from oop_engine.errors import OperatorError
+from oop_engine.extend import Emission, Message
 from oop_engine.runners.dispatch import Result
 from oop_engine.runners.event_loop import run_async
 from oop_engine.runners.inline import Inline

@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import BadRow, ContractError, Graph, Local, Page, Schema, UsageError
+from oop_engine import ContractError, Graph, Local, Page, Schema, UsageError
+from oop_engine.outcomes import BadRow
 from oop_engine.runners.dispatch import Result
 
 SCHEMA = Schema({"ts": pa.int64(), "n": pa.int32()}, "ts", "s")

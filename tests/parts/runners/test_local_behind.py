@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oop_engine import Emission, Linear, Message, Operator, OperatorError, Page, Schema
+from oop_engine import Linear, Operator, Page, Schema
 from oop_engine.core.graphs.graph import Graph
+from oop_engine.errors import OperatorError
+from oop_engine.extend import Emission, Message
 from oop_engine.operators import (
     Band,
     BoundedDisorder,

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oop_engine import Graph, Message, Page, replay
+from oop_engine import Graph, Page, replay
+from oop_engine.extend import Message
 from oop_engine.operators import Count, Meld, Ordered, Punctuate, Tumbling, WindowAggregate
 from oop_engine.runners.local import Local
 from tests.parts.toys import SCHEMA, Hold, Promise, Union, chain, merged, page_of

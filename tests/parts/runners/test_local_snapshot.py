@@ -7,20 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oop_engine import (
-    Graph,
-    Linear,
-    OperatorError,
-    Page,
-    Result,
-    Schema,
-    SnapshotError,
-    UsageError,
-)
+from oop_engine import Graph, Linear, Page, Schema, UsageError
+from oop_engine.errors import OperatorError, SnapshotError
 from oop_engine.operators import (
     BoundedDisorder,
     Count,
-    Heartbeat,
     Meld,
     Ordered,
     PerGroup,
@@ -29,6 +20,8 @@ from oop_engine.operators import (
     Tumbling,
     WindowAggregate,
 )
+from oop_engine.outcomes import Result
+from oop_engine.policies import Heartbeat
 from oop_engine.runners.event_loop import run_async
 from oop_engine.runners.local import Local
 from oop_engine.testing import multiset

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oop_engine import NEVER, ContractError, Linear, Message, Operator, Page, Schema, UsageError
+from oop_engine import NEVER, ContractError, Linear, Operator, Page, Schema, UsageError
 from oop_engine.core.graphs.graph import Graph
+from oop_engine.extend import Message
 from oop_engine.runners.dispatch import Result
 from oop_engine.runners.outcome import Outcome
 from oop_engine.runners.replay import replay

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oop_engine import NEVER, ContractError, Linear, Message, Page, replay
+from oop_engine import NEVER, ContractError, Linear, Page, replay
+from oop_engine.extend import Message
 from oop_engine.runners.dispatch import Result, Signal
 from oop_engine.runners.schedule import schedule
 from tests.parts.toys import Hold, Promise, Union, chain, merged, page_of

@@ -7,7 +7,7 @@ import pytest
 
 from oop_engine import Page
 from oop_engine.core.errors import EngineError
-from oop_engine.lab.compare import compare
+from oop_engine.lab.comparison import compare
 from oop_engine.lab.scenario import Sweep
 from oop_engine.operators.aggregates import Sum
 from oop_engine.operators.slicing.output import Output

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from oop_engine.lab.compare import compare
+from oop_engine.lab.comparison import compare
 from oop_engine.lab.scenario import find, names
 from tests.parts.scenarios.small import SMALL, small
 from tests.parts.scenarios.unfounded import unfounded

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from oop_engine.core.errors import EngineError
-from oop_engine.lab.compare import compare
+from oop_engine.lab.comparison import compare
 from oop_engine.lab.scenario import Sweep
 from oop_engine.scenarios.hammer.counted import combined, evictions
 from oop_engine.scenarios.hammer.hammer_slide import INPUTS, SCENARIO, given, lengths

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from oop_engine import Page
-from oop_engine.lab.compare import Comparison, compare
+from oop_engine.lab.comparison import Comparison, compare
 from oop_engine.lab.scenario import Sweep, Values
 from oop_engine.runners.replay import replay
 from oop_engine.scenarios.thesis.links import MELD, SCENARIO, feeds, lulls, truth, variants

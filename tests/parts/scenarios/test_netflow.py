@@ -7,7 +7,7 @@ import pytest
 
 from oop_engine import Page
 from oop_engine.core.errors import EngineError
-from oop_engine.lab.compare import Comparison, compare
+from oop_engine.lab.comparison import Comparison, compare
 from oop_engine.lab.scenario import Sweep
 from oop_engine.scenarios.thesis.netflow import CASES, SCENARIO, case_of, curves, feeds
 from oop_engine.scenarios.truth import mean_error, wrong_results

@@ -10,7 +10,7 @@ import pytest
 
 from oop_engine import GroupWise, Linear, Page
 from oop_engine.core.graphs.contract import EdgeContract
-from oop_engine.lab.compare import compare
+from oop_engine.lab.comparison import compare
 from oop_engine.scenarios.nyc_flights import AIRPORTS, SCENARIO, _read, feeds, flights
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from oop_engine.lab.compare import Comparison, compare
+from oop_engine.lab.comparison import Comparison, compare
 from oop_engine.lab.scenario import COMPLETE_AT, Sweep, Timed
 from oop_engine.scenarios.thesis import packet_join
 from tests.naive.joins import band, window_join

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from oop_engine.core.errors import EngineError
-from oop_engine.lab.compare import compare
+from oop_engine.lab.comparison import compare
 from oop_engine.lab.scenario import Sweep
 from oop_engine.scenarios.thesis.paned_wid import SCENARIO, Shape, points, shape_of
 from tests.parts.scenarios.unfounded import unfounded

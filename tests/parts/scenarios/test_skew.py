@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import Page
-from oop_engine.lab.compare import compare
+from oop_engine.lab.comparison import compare
 from oop_engine.lab.scenario import Sweep
 from oop_engine.scenarios.enorm.skew import BATCH, SCENARIO, feeds, keys_by_rank, shares
 from oop_engine.spark.plan.balance import Balance

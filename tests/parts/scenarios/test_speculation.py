@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from oop_engine.lab.compare import Comparison, compare
+from oop_engine.lab.comparison import Comparison, compare
 from oop_engine.lab.report.columns import shown_runs
 from oop_engine.lab.report.plots import shown_delays, shown_figures
 from oop_engine.lab.scenario import Sweep

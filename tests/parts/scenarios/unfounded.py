@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oop_engine.lab.compare import Comparison
+from oop_engine.lab.comparison import Comparison
 from oop_engine.lab.scenario import Timed
 
 __all__ = ["unfounded"]

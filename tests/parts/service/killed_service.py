@@ -11,20 +11,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from oop_engine import DeltaFolder, FileTail, Graph, PartFiles, Schema, serve
+from oop_engine import Graph, Schema, serve
 from oop_engine.connectors.tailing import followed
-from oop_engine.operators import (
-    AfterCount,
-    BoundedDisorder,
-    Count,
-    Emit,
-    Meld,
-    Punctuate,
-    Sum,
-    Tumbling,
-    WindowAggregate,
-)
+from oop_engine.operators import BoundedDisorder, Count, Emit, Meld, Punctuate, Sum, Tumbling, WindowAggregate
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import DeltaFolder, PartFiles
+from oop_engine.sources import FileTail
+from oop_engine.triggers import AfterCount
 
 LOGS = ("east", "west")
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string(), "n": pa.int64()}, "ts", "s")

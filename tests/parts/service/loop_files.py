@@ -17,29 +17,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from oop_engine import (
-    DeltaFolder,
-    FileTail,
-    Gathered,
-    Generated,
-    Graph,
-    GrowingFolder,
-    Journal,
-    Local,
-    OneFile,
-    PartFiles,
-    Pushed,
-    Replayed,
-    Schema,
-    TcpLines,
-    arun,
-    serve,
-    warm,
-)
+from oop_engine import Graph, Local, Schema, arun, serve
+from oop_engine.lab import warm
 from oop_engine.operators import BoundedDisorder, Count, Punctuate, Tumbling, WindowAggregate
 from oop_engine.service.dashboard.dashboard import Dashboard
 from oop_engine.service.inlet import Inlet
 from oop_engine.service.letters import retries
+from oop_engine.sinks import DeltaFolder, Gathered, OneFile, PartFiles
+from oop_engine.sources import FileTail, Generated, GrowingFolder, Journal, Pushed, Replayed, TcpLines
 
 SCHEMA = Schema({"ts": pa.int64(), "host": pa.string()}, "ts", "s")
 ROWS = [{"ts": n, "host": "ab"[n % 2]} for n in range(600)]

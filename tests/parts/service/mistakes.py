@@ -9,8 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from oop_engine import Graph, LiveSink, LiveSource, Operator, Page, Schema, serve
-from oop_engine.operators import BoundedDisorder, Policy, Punctuate
+from oop_engine import Graph, Operator, Page, Schema, serve
+from oop_engine.extend import LiveSink, LiveSource, Policy
+from oop_engine.operators import BoundedDisorder, Punctuate
 from oop_engine.runners.event_loop import run_async
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")

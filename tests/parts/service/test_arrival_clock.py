@@ -10,13 +10,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import Gathered, Generated, Graph, Schema
-from oop_engine.operators import Count, Heartbeat, Ordered, Punctuate, Tumbling, WindowAggregate
+from oop_engine import Graph, Schema
+from oop_engine.operators import Count, Ordered, Punctuate, Tumbling, WindowAggregate
+from oop_engine.policies import Heartbeat
 from oop_engine.runners.event_loop import run_async
 from oop_engine.runners.local import Local
 from oop_engine.service.arrival_clock import ArrivalClock, steady
 from oop_engine.service.gate import Gate
 from oop_engine.service.service import Service
+from oop_engine.sinks import Gathered
+from oop_engine.sources import Generated
 
 SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")
 BEGIN = 1_700_000_000

@@ -12,20 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import (
-    Gathered,
-    Generated,
-    Graph,
-    Journal,
-    LiveSource,
-    Page,
-    Replayed,
-    Schema,
-    UsageError,
-    serve,
-)
+from oop_engine import Graph, Page, Schema, UsageError, serve
 from oop_engine.connectors.sources.on_thread import ThreadReader
+from oop_engine.extend import LiveSource
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import Gathered
+from oop_engine.sources import Generated, Journal, Replayed
 from tests.children import MOST_S
 
 SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from oop_engine import Journal, Local
+from oop_engine import Local
+from oop_engine.sources import Journal
 from oop_engine.system.disk import Disk
 from tests.simulation import cancelled_threads
 from tests.simulation.cancelled import CALLS, cancel_in_a_service, cancel_in_an_application

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from oop_engine import SnapshotError, UsageError
+from oop_engine import UsageError
+from oop_engine.errors import SnapshotError
 from oop_engine.service.checkpoint_folder import CheckpointFolder, OwnerGone
 from oop_engine.service.checkpoint_manifest import CheckpointManifest
 from oop_engine.service.epochs import Entry

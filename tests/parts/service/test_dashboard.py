@@ -13,7 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import Dashboard, Gathered, Graph, Page, Replayed, Schema, SetupError, UsageError, serve
+from oop_engine import Graph, Page, Schema, UsageError, serve
+from oop_engine.errors import SetupError
 from oop_engine.operators import (
     BoundedDisorder,
     Count,
@@ -25,10 +26,13 @@ from oop_engine.operators import (
     WindowAggregate,
 )
 from oop_engine.runners.event_loop import run_async
+from oop_engine.service import Dashboard
 from oop_engine.service.dashboard import dashboard, http
 from oop_engine.service.dashboard.metrics import prometheus
 from oop_engine.service.dashboard.sampler import Sampler
 from oop_engine.service.service import Service
+from oop_engine.sinks import Gathered
+from oop_engine.sources import Replayed
 from tests.children import MOST_S
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")

@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
-from oop_engine import Dashboard, Gathered, Generated, serve
+from oop_engine import serve
 from oop_engine.runners.event_loop import run_async
+from oop_engine.service import Dashboard
 from oop_engine.service.dashboard import sampler
+from oop_engine.sinks import Gathered
+from oop_engine.sources import Generated
 from tests.parts.service.browser import CHROMIUM, Browser, browser
 from tests.parts.service.test_dashboard import counts
 

@@ -15,23 +15,15 @@ import msgpack
 import pyarrow as pa
 import pytest
 
-from oop_engine import (
-    CsvFormat,
-    FileTail,
-    Gathered,
-    Generated,
-    Graph,
-    GrowingFolder,
-    Journal,
-    LiveSource,
-    Schema,
-    open_trace,
-    serve,
-)
+from oop_engine import Graph, Schema, open_trace, serve
 from oop_engine.connectors.formats import MESSAGE_FORMATS
 from oop_engine.core.values.arrays import converted
+from oop_engine.extend import LiveSource
+from oop_engine.formats import CsvFormat
 from oop_engine.runners.event_loop import run_async
 from oop_engine.service.letters.record_reader import RecordReader
+from oop_engine.sinks import Gathered
+from oop_engine.sources import FileTail, Generated, GrowingFolder, Journal
 from oop_engine.traces.formats.csv_cells import canonical
 from oop_engine.traces.formats.csv_sniffed import csv_hint
 

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from oop_engine import SnapshotError, UsageError
+from oop_engine import UsageError
+from oop_engine.errors import SnapshotError
 from oop_engine.service.checkpoint_manifest import (
     CheckpointManifest,
     StateFile,

@@ -17,26 +17,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from oop_engine import (
-    ContractError,
-    Gathered,
-    Graph,
-    LiveSink,
-    Local,
-    Operator,
-    OperatorError,
-    Page,
-    Schema,
-    SnapshotError,
-    State,
-    UsageError,
-    serve,
-)
+from oop_engine import ContractError, Graph, Local, Operator, Page, Schema, UsageError, serve
 from oop_engine.connectors.parts.json_value import json_value
 from oop_engine.core.operator import Emission
 from oop_engine.core.saved import Saved
+from oop_engine.errors import OperatorError, SnapshotError
+from oop_engine.extend import LiveSink, State
 from oop_engine.operators import Ordered, Punctuate
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import Gathered
 from oop_engine.system.on_thread import on_thread
 
 SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")

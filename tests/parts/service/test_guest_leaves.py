@@ -11,8 +11,11 @@ from typing import Any
 
 import pytest
 
-from oop_engine import Gathered, LiveSink, OperatorError, Page, serve
+from oop_engine import Page, serve
+from oop_engine.errors import OperatorError
+from oop_engine.extend import LiveSink
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import Gathered
 from tests.parts.service.test_guest import copies, feed
 
 Run = Callable[[Any], Any]

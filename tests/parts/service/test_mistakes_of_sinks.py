@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oop_engine import ContractError, Graph, LiveSink, Page, UsageError, serve
+from oop_engine import ContractError, Graph, Page, UsageError, serve
+from oop_engine.extend import LiveSink
 from tests.parts.service.mistakes import SCHEMA, Shown, graph_of, served, sink
 
 PLACE = "sink 'out' (Mine): "

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oop_engine import ContractError, Graph, OperatorError, UsageError, serve
+from oop_engine import ContractError, Graph, UsageError, serve
+from oop_engine.errors import OperatorError
 from oop_engine.operators import Meld
 from tests.parts.service.mistakes import ROWS, SCHEMA, Shown, served, source
 

@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
-from oop_engine import Gathered, SetupError, UsageError, serve
+from oop_engine import UsageError, serve
+from oop_engine.errors import SetupError
 from oop_engine.runners.event_loop import run_async
 from oop_engine.service.checkpoint_folder import CheckpointFolder, OwnerGone
 from oop_engine.service.listing import checkpoints
+from oop_engine.sinks import Gathered
 from oop_engine.system.object_disk import ObjectDisk, disk_of
 from tests.parts.service.store_server import served_store
 from tests.parts.service.test_checkpoint_folder import KINDS, manifest

@@ -12,9 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import Gathered, Graph, Replayed, Schema, UsageError, serve, serve_forever
+from oop_engine import Graph, Schema, UsageError, serve
 from oop_engine.operators import BoundedDisorder, Count, Punctuate, Tumbling, WindowAggregate
 from oop_engine.runners.event_loop import run_async
+from oop_engine.service import serve_forever
+from oop_engine.sinks import Gathered
+from oop_engine.sources import Replayed
 
 SCHEMA = Schema({"ts": pa.timestamp("s", "UTC")}, "ts", "s")
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)

@@ -12,9 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import Gathered, Graph, LiveSink, Page, Replayed, Schema, UsageError, serve
+from oop_engine import Graph, Page, Schema, UsageError, serve
+from oop_engine.extend import LiveSink
 from oop_engine.operators import BoundedDisorder, Count, Meld, Punctuate, Sum, Tumbling, WindowAggregate
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import Gathered
+from oop_engine.sources import Replayed
 
 SCHEMA = Schema({"ts": pa.int64(), "v": pa.int64()}, "ts", "s")
 

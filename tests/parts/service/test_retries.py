@@ -14,24 +14,15 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from oop_engine import (
-    FileTail,
-    Gathered,
-    Generated,
-    Graph,
-    Page,
-    PartFiles,
-    Replayed,
-    Schema,
-    UsageError,
-    serve,
-)
+from oop_engine import Graph, Page, Schema, UsageError, serve
 from oop_engine.cli.app import app
 from oop_engine.connectors.formats.payloads import row_as_json
 from oop_engine.connectors.payload import Payload
 from oop_engine.runners.event_loop import run_async
 from oop_engine.service.letters.letter_context import context_of, with_message
 from oop_engine.service.letters.letter_folder import LetterFolder
+from oop_engine.sinks import Gathered, PartFiles
+from oop_engine.sources import FileTail, Generated, Replayed
 from oop_engine.system.disk import Disk
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")

@@ -17,32 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from oop_engine import (
-    Callback,
-    Emission,
-    FileTail,
-    Gathered,
-    Generated,
-    Graph,
-    Journal,
-    LiveSink,
-    LiveSource,
-    Operator,
-    Page,
-    PartFiles,
-    Replayed,
-    Schema,
-    SetupError,
-    Stream,
-    UsageError,
-    serve,
-)
+from oop_engine import Graph, Operator, Page, Schema, Stream, UsageError, serve
 from oop_engine.connectors import pace
 from oop_engine.core.saved import Saved
+from oop_engine.errors import SetupError
+from oop_engine.extend import Emission, LiveSink, LiveSource
 from oop_engine.operators import (
     BoundedDisorder,
     Count,
-    Heartbeat,
     Meld,
     Ordered,
     Punctuate,
@@ -51,6 +33,7 @@ from oop_engine.operators import (
     Upstream,
     WindowAggregate,
 )
+from oop_engine.policies import Heartbeat
 from oop_engine.runners.event_loop import run_async
 from oop_engine.runners.local import Local
 from oop_engine.service.arrival_clock import ArrivalClock
@@ -58,6 +41,8 @@ from oop_engine.service.checkpoint_folder import CheckpointFolder, OwnerGone
 from oop_engine.service.checkpoint_manifest import CheckpointManifest, read_manifest, write_manifest
 from oop_engine.service.gate import Gate
 from oop_engine.service.service import Service
+from oop_engine.sinks import Callback, Gathered, PartFiles
+from oop_engine.sources import FileTail, Generated, Journal, Replayed
 from oop_engine.system.disk import Disk
 from oop_engine.system.turn import Turn
 from tests.children import MOST_S

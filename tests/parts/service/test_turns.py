@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import Gathered, Graph, LiveSource, Page, Schema, arun, serve
+from oop_engine import Graph, Page, Schema, arun, serve
+from oop_engine.extend import LiveSource
 from oop_engine.operators import BoundedDisorder, Count, Punctuate, Tumbling, WindowAggregate
 from oop_engine.runners import local as local_module
 from oop_engine.runners.event_loop import run_async
@@ -18,6 +19,7 @@ from oop_engine.runners.feeds import forms
 from oop_engine.runners.local import Local
 from oop_engine.service.letters import parts
 from oop_engine.service.letters.record_reader import RecordReader
+from oop_engine.sinks import Gathered
 
 SCHEMA = Schema({"ts": pa.int64(), "host": pa.string()}, "ts", "s")
 ROWS, MOST = 3_000, 100

@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from oop_engine import Gathered, Journal, Pushed, serve
+from oop_engine import serve
 from oop_engine.connectors.sources import generated, journal, pushed
 from oop_engine.runners.event_loop import run_async
 from oop_engine.runners.feeds import of_now
 from oop_engine.service import inlet
 from oop_engine.service.letters.record_reader import RecordReader
+from oop_engine.sinks import Gathered
+from oop_engine.sources import Journal, Pushed
 from tests.parts.service.test_turns import Source, counts
 
 MANY = 60_000

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from oop_engine import Graph, Message, Page, Schema
+from oop_engine import Graph, Page, Schema
+from oop_engine.extend import Message
 from oop_engine.spark.plan.balance import Assignments
 from oop_engine.spark.plan.cut import cut
 from oop_engine.spark.plan.pieces import SHARDS, Cut

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.streaming.datasource import ReadMaxFiles
 
-from oop_engine import Graph, Page, Schema
+from oop_engine import Graph, Page, Schema, write_trace
 from oop_engine.operators import (
     BoundedDisorder,
     Count,
@@ -40,7 +40,6 @@ from oop_engine.spark.tasks.rows import records_of
 from oop_engine.spark.tasks.stage_task import InMicroBatch
 from oop_engine.spark.tasks.task_metrics import Totals
 from oop_engine.testing import multiset
-from oop_engine.traces import write_trace
 
 SCHEMA = Schema({"ts": pa.timestamp("s"), "key": pa.int64(), "n": pa.int64()}, "ts")
 SEGMENTS, ROWS, KEYS, DISORDER, PARTITIONS = 6, 60, 5, 12, 2

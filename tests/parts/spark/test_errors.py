@@ -10,26 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from oop_engine import (
-    ContractError,
-    Graph,
-    GraphError,
-    LateTuple,
-    Operator,
-    Page,
-    Schema,
-    SetupError,
-    TraceError,
-    UsageError,
-)
-from oop_engine.operators import Apply, BoundedDisorder, Heartbeat, Late, Meld, Punctuate
+from oop_engine import ContractError, Graph, GraphError, Operator, Page, Schema, UsageError, write_trace
+from oop_engine.errors import LateTuple, SetupError, TraceError
+from oop_engine.operators import Apply, BoundedDisorder, Late, Meld, Punctuate
+from oop_engine.policies import Heartbeat
 from oop_engine.spark import run
 from oop_engine.spark.io.segments import Files
 from oop_engine.spark.io.sinks import Parquet
 from oop_engine.spark.io.source import RecordSource
 from oop_engine.spark.run import run_on_spark
 from oop_engine.spark.session import settings
-from oop_engine.traces import write_trace
 from tests.parts.spark.small_graph import SCHEMA, checkpoint_of, of, page, plus, run_it
 
 

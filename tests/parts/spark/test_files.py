@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from oop_engine import write_trace
 from oop_engine.core.errors import SnapshotError, TraceError, UsageError
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 from oop_engine.spark.io.segments import Files
 from oop_engine.spark.io.source import _available
-from oop_engine.traces import write_trace
 
 SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")
 

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from oop_engine import ContractError, Graph, Schema, TraceError, UsageError, replay
+from oop_engine import ContractError, Graph, Schema, UsageError, replay
+from oop_engine.errors import TraceError
 from oop_engine.operators import BoundedDisorder, Count, PerGroup, Punctuate, Tumbling, WindowAggregate
 from oop_engine.spark.io.frames import page_of
 from oop_engine.spark.run import run_on_spark

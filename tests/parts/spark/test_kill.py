@@ -13,9 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from oop_engine import replay
+from oop_engine import replay, write_trace
 from oop_engine.testing import multiset
-from oop_engine.traces import write_trace
 from tests.children import MOST_S
 from tests.parts.spark import killed_query
 from tests.parts.spark.killed_query import SCHEMA, SEGMENTS, graph, pages

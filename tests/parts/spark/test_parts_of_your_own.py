@@ -9,19 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import (
-    Gathered,
-    Graph,
-    LiveSink,
-    LiveSource,
-    Page,
-    Parquet,
-    Pushed,
-    Schema,
-    UsageError,
-    run,
-)
+from oop_engine import Graph, Page, Schema, UsageError, run
+from oop_engine.extend import LiveSink, LiveSource
 from oop_engine.operators import Punctuate, WindowAggregate
+from oop_engine.sinks import Gathered
+from oop_engine.sources import Pushed
+from oop_engine.spark import Parquet
 from tests.parts.connectors.own_parts_killed import parts
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from oop_engine import Graph, Page, Schema, TraceError, UsageError, replay
+from oop_engine import Graph, Page, Schema, UsageError, replay, write_trace
+from oop_engine.errors import TraceError
 from oop_engine.operators.aggregates import Avg, Count, Sum
 from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.meld import Meld
@@ -21,7 +22,6 @@ from oop_engine.spark.io.spool import spool
 from oop_engine.spark.plan.key_groups import partition_of
 from oop_engine.spark.run import run_on_spark
 from oop_engine.testing import multiset
-from oop_engine.traces import write_trace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,13 +9,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from oop_engine import Linear, Page, Schema, TraceError, UsageError
+from oop_engine import Linear, Page, Schema, UsageError, write_trace
+from oop_engine.errors import TraceError
 from oop_engine.spark.io.segments import Files
 from oop_engine.spark.io.spool import spool
 from oop_engine.spark.run import pieces_of
 from oop_engine.spark.state.checkpoint import Checkpoint
 from oop_engine.spark.tasks.record import pack_messages, unpack_messages
-from oop_engine.traces import write_trace
 from tests.parts.spark.small_graph import SCHEMA, of, page, plus
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from oop_engine import Page, Schema, TraceError, UsageError
+from oop_engine import Page, Schema, UsageError
+from oop_engine.errors import TraceError
 from oop_engine.spark.io.spool import spool
 from oop_engine.spark.state.state_files import QUERY, StateFiles
 

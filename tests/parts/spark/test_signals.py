@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from oop_engine.traces import write_trace
+from oop_engine import write_trace
 from tests.children import MOST_S
 from tests.parts.spark.killed_query import SCHEMA, pages
 from tests.parts.spark.processes import Running

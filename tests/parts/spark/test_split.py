@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from oop_engine import Graph, Page, Parquet, Schema, replay
+from oop_engine import Graph, Page, Schema, replay
 from oop_engine.operators.aggregates import Count
 from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.joining.bands import Band
@@ -23,6 +23,7 @@ from oop_engine.operators.policies.policies import BoundedDisorder
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Landmark, Session, Sliding, Tumbling, Windows
 from oop_engine.scenarios.thesis.links import SCENARIO as LINKS
+from oop_engine.spark import Parquet
 from oop_engine.spark.plan.sampled import worth_halves
 from oop_engine.spark.plan.two_level import scaled, splittable
 from oop_engine.spark.run import pieces_of, run_on_spark

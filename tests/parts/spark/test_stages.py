@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from oop_engine import Emission, Graph, GraphError, Operator, Page, Schema
+from oop_engine import Graph, GraphError, Operator, Page, Schema
 from oop_engine.core.graphs.graph import Stream
+from oop_engine.extend import Emission
 from oop_engine.operators.aggregates import Count, Sum
 from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.joining.bands import Band

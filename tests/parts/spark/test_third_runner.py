@@ -11,7 +11,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import seed as seeded
 from hypothesis import strategies as st
 
-from oop_engine import Change, Graph, Message, replay
+from oop_engine import Change, Graph, replay
+from oop_engine.extend import Message
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.testing import as_messages, draw_script, multiset, net_content, rows_of
 from tests.cases import Case

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from oop_engine import Graph, Linear, Message, Page, Schema, replay
+from oop_engine import Graph, Linear, Page, Schema, replay
+from oop_engine.extend import Message
 from oop_engine.operators import (
-    AfterCount,
     AsOf,
     Band,
     BoundedDisorder,
@@ -28,6 +28,7 @@ from oop_engine.spark.io.sinks import Delta
 from oop_engine.spark.run import run_on_spark
 from oop_engine.testing import multiset
 from oop_engine.testing.driver import net_content
+from oop_engine.triggers import AfterCount
 from tests.parts.spark.staged import Given
 
 if TYPE_CHECKING:

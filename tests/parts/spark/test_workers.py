@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from oop_engine import SetupError
+from oop_engine.errors import SetupError
 from oop_engine.spark.session.workers import check_workers
 
 

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from oop_engine import Change, Graph, Message
+from oop_engine import Change, Graph
 from oop_engine.core.graphs.graph import Plan, Stream
+from oop_engine.extend import Message
 from oop_engine.runners.changes import Changes
 from oop_engine.spark.plan.cut import cut
 from oop_engine.spark.run import run_on_spark

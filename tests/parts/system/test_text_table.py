@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.studies.sizes import held_bytes
-from oop_engine import GroupIndex
 from oop_engine.core.snapshot import pack, unpack
+from oop_engine.extend import GroupIndex
 from oop_engine.operators.kernels.texts.table import BLOCK
 from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.keys.text_table import TextTable

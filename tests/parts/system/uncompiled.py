@@ -13,35 +13,37 @@ from typing import Any
 import pyarrow as pa
 
 from oop_engine import Graph, Operator, Page, Schema, run
-from oop_engine.operators import (
-    AfterCount,
-    Aggregation,
+from oop_engine.aggregates import (
     ArgMax,
+    CountDistinct,
+    First,
+    Last,
+    MaxCount,
+    MinCount,
+    Product,
+    Stddev,
+    WeightedAvg,
+)
+from oop_engine.extend import Aggregation
+from oop_engine.operators import (
     Avg,
     Band,
     BoundedDisorder,
     Count,
-    CountDistinct,
     Distinct,
     Emit,
-    First,
-    Last,
     Max,
-    MaxCount,
     Min,
-    MinCount,
     OAJoin,
-    Product,
     Punctuate,
     Session,
     Sliding,
-    Stddev,
     Sum,
     Tumbling,
-    TupleBased,
-    WeightedAvg,
     WindowAggregate,
 )
+from oop_engine.triggers import AfterCount
+from oop_engine.windows import TupleBased
 
 __all__ = ["answers"]
 

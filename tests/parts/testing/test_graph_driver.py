@@ -9,7 +9,6 @@ from oop_engine import ContractError, Graph, Linear, Page, Schema, UsageError
 from oop_engine.operators import (
     BoundedDisorder,
     Count,
-    Heartbeat,
     Late,
     Meld,
     Ordered,
@@ -17,6 +16,7 @@ from oop_engine.operators import (
     Tumbling,
     WindowAggregate,
 )
+from oop_engine.policies import Heartbeat
 from oop_engine.testing import GraphDriver
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")

@@ -16,7 +16,6 @@ from hypothesis import Phase, settings
 
 from oop_engine import (
     ContractError,
-    Emission,
     EngineError,
     Graph,
     Linear,
@@ -24,13 +23,14 @@ from oop_engine import (
     Page,
     Punctuation,
     Schema,
-    State,
     UsageError,
     replay,
 )
+from oop_engine.aggregates import UserDefined
 from oop_engine.core.page import concat
 from oop_engine.core.punctuation import shift
-from oop_engine.operators import Tumbling, UserDefined, WindowAggregate
+from oop_engine.extend import Emission, State
+from oop_engine.operators import Tumbling, WindowAggregate
 from oop_engine.testing import LAWS, Case, Driver, check, contract_suite, laws
 from tests.children import MOST_S
 

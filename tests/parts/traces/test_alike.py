@@ -10,9 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import Schema
+from oop_engine import Schema, open_trace
 from oop_engine.core.page import Page
-from oop_engine.traces import open_trace
 from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.formats.alike import block
 from oop_engine.traces.formats.alike.csv import csv_alike

@@ -8,20 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import (
-    CsvFormat,
-    FileTail,
-    Gathered,
-    Graph,
-    Page,
-    Schema,
-    TraceError,
-    UsageError,
-    open_trace,
-    serve,
-)
+from oop_engine import Graph, Page, Schema, UsageError, open_trace, serve
 from oop_engine.connectors.formats.csv_messages import CsvMessages
+from oop_engine.errors import TraceError
+from oop_engine.formats import CsvFormat
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import Gathered
+from oop_engine.sources import FileTail
 from oop_engine.traces.formats import csv as csv_trace
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string(), "x": pa.float64()}, "ts", "s")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from oop_engine import Schema
-from oop_engine.traces import open_trace
+from oop_engine import Schema, open_trace
 from oop_engine.traces.formats.json_lines import JsonReader
 
 HEADS = [

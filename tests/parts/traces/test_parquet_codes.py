@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oop_engine import Page, Schema
+from oop_engine import Page, Schema, open_trace
 from oop_engine.core.late.coded_page import CodedPage
-from oop_engine.traces import open_trace
 from oop_engine.traces.formats import parquet
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string(), "v": pa.int32(), "t": pa.string()}, "ts", "s")

@@ -10,20 +10,13 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-from oop_engine import (
-    Gathered,
-    Graph,
-    GrowingFolder,
-    Page,
-    Schema,
-    TraceError,
-    open_trace,
-    serve,
-    write_trace,
-)
+from oop_engine import Graph, Page, Schema, open_trace, serve, write_trace
+from oop_engine.errors import TraceError
 from oop_engine.operators import Count
 from oop_engine.query.sources import scan
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import Gathered
+from oop_engine.sources import GrowingFolder
 from oop_engine.traces.format_registry import FORMATS
 
 SCHEMA = Schema({"ts": pa.int64(), "host": pa.string(), "year": pa.int16(), "month": pa.int8()}, "ts", "s")

@@ -11,21 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from oop_engine import (
-    FileTail,
-    Gathered,
-    Graph,
-    GrowingFolder,
-    Linear,
-    Page,
-    Schema,
-    TraceError,
-    replay,
-    serve,
-)
+from oop_engine import Graph, Linear, Page, Schema, open_trace, replay, serve, write_trace
 from oop_engine.connectors.formats import MESSAGE_FORMATS
+from oop_engine.errors import TraceError
 from oop_engine.runners.event_loop import run_async
-from oop_engine.traces import open_trace, write_trace
+from oop_engine.sinks import Gathered
+from oop_engine.sources import FileTail, GrowingFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,12 +13,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from oop_engine import Page, Schema, stream
+from oop_engine import Page, Schema, open_trace, stream, write_trace
 from oop_engine.connectors.formats.payloads import payloads_of
 from oop_engine.core.groups.in_python import as_json, rows_of
 from oop_engine.core.values.rfc3339 import moment_texts
 from oop_engine.lab.report.words import plain
-from oop_engine.traces import open_trace, write_trace
 
 UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 ZONES = (None, "UTC", "+05:30", "Europe/London", "America/New_York")

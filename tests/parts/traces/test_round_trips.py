@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oop_engine import Page, Schema, TraceError, open_trace, write_trace
+from oop_engine import Page, Schema, open_trace, write_trace
+from oop_engine.errors import TraceError
 
 KINDS = [
     pa.int8(), pa.uint64(), pa.float32(), pa.float64(), pa.bool_(), pa.string(), pa.large_string(), pa.date32(),

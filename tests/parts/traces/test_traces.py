@@ -18,16 +18,18 @@ from oop_engine import (
     GroupWise,
     Joint,
     Linear,
-    Message,
     Page,
     Schema,
-    TraceError,
     UsageError,
     Watermark,
+    open_trace,
+    write_trace,
 )
 from oop_engine.core.page import concat
+from oop_engine.errors import TraceError
+from oop_engine.extend import Message
 from oop_engine.testing.case import typed
-from oop_engine.traces import FORMATS, format_of, open_trace, write_trace
+from oop_engine.traces.format_registry import FORMATS, format_of
 
 CARRY = ["arrow", "jsonl", "msgpack"]
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "ms")

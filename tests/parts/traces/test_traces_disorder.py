@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from oop_engine import GraphError, Linear, Page
+from oop_engine import GraphError, Linear, Page, open_trace, write_trace
 from oop_engine.core.page import concat
-from oop_engine.traces import Disorder, Link, disorder, open_trace, write_trace
+from oop_engine.traces import Disorder, Link, disorder
 
 TWO = (Link("a", 2000), Link("b", 500))
 ONE = Disorder(TWO, duration="20 s", seed=7)

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from oop_engine import open_trace, write_trace
 from oop_engine.core.errors import TraceError
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import GroupWise, Joint, Linear
 from oop_engine.core.schema import Schema
-from oop_engine.traces import open_trace, write_trace
-from oop_engine.traces.profile import profile
+from oop_engine.traces.profiling import profile
 from oop_engine.traces.validation import MOST_TIME
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")

@@ -18,7 +18,7 @@ from oop_engine.traces import Disorder, Link, blocks
 from oop_engine.traces.blocks import Blocks
 from oop_engine.traces.lateness import Histogram
 from oop_engine.traces.lengths import length_text, rounded_up
-from oop_engine.traces.profile import Lateness, profile
+from oop_engine.traces.profiling import Lateness, profile
 from tests.naive import traces as naive
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "ms")

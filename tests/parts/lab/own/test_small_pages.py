@@ -9,10 +9,9 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import Graph, Page, Schema
-from oop_engine.lab.compare import Comparison, compare
+from oop_engine.lab.comparison import Comparison, compare
 from oop_engine.lab.own import small_pages
 from oop_engine.operators import (
-    AfterCount,
     Band,
     BoundedDisorder,
     Count,
@@ -26,6 +25,7 @@ from oop_engine.operators import (
     Tumbling,
     WindowAggregate,
 )
+from oop_engine.triggers import AfterCount
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64()}, "ts", "s")
 ASKED = {"n": Count(), "s": Sum("k")}

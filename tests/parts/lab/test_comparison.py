@@ -13,7 +13,7 @@ import pytest
 
 from oop_engine import Graph, Linear, Page, Schema, UsageError
 from oop_engine.lab.answers import Match, missing_and_wrong
-from oop_engine.lab.compare import compare
+from oop_engine.lab.comparison import compare
 from oop_engine.lab.origin import changed_figures
 from oop_engine.lab.scenario import COMPLETE_AT, Scenario, Variant, find, load
 from oop_engine.operators import Count, Ordered, Punctuate, Select, Tumbling, Upstream, WindowAggregate

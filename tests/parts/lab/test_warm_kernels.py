@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from oop_engine.cli.app import app
-from oop_engine.lab import warm
+from oop_engine.lab import warm_kernels as warm
 from oop_engine.operators.slicing.panes import pane_windows
 from oop_engine.system.stopwatch import COMPILED
 from tests.children import MOST_S

@@ -30,7 +30,7 @@ from oop_engine.system.stopwatch import COMPILED
 from oop_engine.traces.formats.alike.json_lines import json_alike
 
 if TYPE_CHECKING:
-    from oop_engine.operators import Aggregation
+    from oop_engine.operators.aggregates import Aggregation
 
 __all__ = ["Warmed", "cache_folder", "warm", "warm_all"]
 
@@ -113,7 +113,10 @@ def _graphs() -> Iterator[tuple[str, Graph, int]]:
 
 def _of_many_keys() -> Iterator[tuple[str, Graph]]:
     """Yield graphs in which most groups have something in most panes, so that windows are put together in a sweep."""
-    from oop_engine.operators import BoundedDisorder, Punctuate, Sliding, Tumbling, WindowAggregate
+    from oop_engine.operators.edge.punctuate import Punctuate
+    from oop_engine.operators.policies.policies import BoundedDisorder
+    from oop_engine.operators.window_aggregate import WindowAggregate
+    from oop_engine.operators.windows import Sliding, Tumbling
 
     edge = Punctuate(BoundedDisorder(9), 10 * _ROWS)  # all windows at once
     for kind, windows in (("windows", Tumbling(300, -20)), ("sliding windows", Sliding(600, 300, -20))):
@@ -121,7 +124,7 @@ def _of_many_keys() -> Iterator[tuple[str, Graph]]:
 
 
 def _aggregates() -> dict[str, Aggregation]:
-    from oop_engine.operators import Avg, Count, First, Last, Max, Min, Stddev, Sum
+    from oop_engine.operators.aggregates import Avg, Count, First, Last, Max, Min, Stddev, Sum
 
     of: dict[str, Aggregation] = {"n": Count(), "s": Sum("n"), "x": Sum("x"), "a": Avg("x"), "d": Stddev("x")}
     of |= {"f": First("x"), "l": Last("n")}
@@ -129,7 +132,15 @@ def _aggregates() -> dict[str, Aggregation]:
 
 
 def _more() -> dict[str, Aggregation]:
-    from oop_engine.operators import ArgMax, ArgMin, GeometricMean, MaxCount, MinCount, Product, WeightedAvg
+    from oop_engine.operators.aggregates import (
+        ArgMax,
+        ArgMin,
+        GeometricMean,
+        MaxCount,
+        MinCount,
+        Product,
+        WeightedAvg,
+    )
 
     of: dict[str, Aggregation] = {
         "least": ArgMin("x", "n"),
@@ -141,7 +152,7 @@ def _more() -> dict[str, Aggregation]:
 
 def _wide() -> dict[str, Aggregation]:
     """Return aggregates whose states are numbers of 128 bits."""
-    from oop_engine.operators import Avg, Max, Min, Sum, Var
+    from oop_engine.operators.aggregates import Avg, Max, Min, Sum, Var
 
     of: dict[str, Aggregation] = {"var": Var("i")}
     for column in ("price", "u"):
@@ -151,7 +162,7 @@ def _wide() -> dict[str, Aggregation]:
 
 def _lists() -> dict[str, Aggregation]:
     """Return aggregates whose states are lists, or sketches."""
-    from oop_engine.operators import (
+    from oop_engine.operators.aggregates import (
         ApproxCountDistinct,
         ApproxQuantile,
         Collect,
@@ -171,33 +182,23 @@ def _lists() -> dict[str, Aggregation]:
 
 
 def _of_few_keys() -> Iterator[tuple[str, Graph]]:
-    from oop_engine.operators import (
-        AsOf,
-        Band,
-        BoundedDisorder,
-        Count,
-        Distinct,
-        LowLevelAggregate,
-        OAJoin,
-        PerGroup,
-        Punctuate,
-        Session,
-        SlicedAggregate,
-        SlideByTuple,
-        Sliding,
-        Sum,
-        Tumbling,
-        TupleBased,
-        WindowAggregate,
-    )
+    from oop_engine.operators.aggregates import Count, Sum
+    from oop_engine.operators.distinct import Distinct
+    from oop_engine.operators.edge.punctuate import Punctuate
+    from oop_engine.operators.joining.bands import AsOf, Band
+    from oop_engine.operators.levels.low_level_aggregate import LowLevelAggregate
+    from oop_engine.operators.oa_join import OAJoin
+    from oop_engine.operators.policies.policies import BoundedDisorder, PerGroup
     from oop_engine.operators.rewrites.in_order import in_order
+    from oop_engine.operators.window_aggregate import WindowAggregate
+    from oop_engine.operators.windows import Session, SlideByTuple, Sliding, Tumbling, TupleBased
 
     edge, sums = Punctuate(BoundedDisorder(9), 5), {"n": Count(), "s": Sum("n"), "x": Sum("x")}
     all_of = _aggregates()
     for words, by in (("", ()), (", by an integer", ("k",)), (", by a text", ("name",))):
         yield f"windows{words}", _chain(edge, WindowAggregate(Tumbling(10), all_of, by))
         yield f"sliding windows{words}", _chain(edge, WindowAggregate(Sliding(60, 10), all_of, by))
-        several = SlicedAggregate({"ten": Tumbling(10), "sixty": Sliding(60, 20)}, all_of, by)
+        several = WindowAggregate({"ten": Tumbling(10), "sixty": Sliding(60, 20)}, all_of, by)
         yield f"windows of several definitions{words}", _chain(edge, several)
         for halved, one in (("windows", Sliding(60, 10)), ("sessions", Session(5))):
             halves = WindowAggregate(one, all_of, by).halves((_SCHEMA,))
