@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from oop_engine.connectors import link
-from oop_engine.connectors.library import library
+from oop_engine.connectors.library import library, loaded
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.refusals import refused_by_nats
 from oop_engine.connectors.registry.declared_format import DeclaredFormat
@@ -59,6 +59,7 @@ class JetStreamSubject(HeldSink):
 
     async def connect(self) -> None:
         """Connect, and look for the stream that takes up the subject."""
+        await loaded("nats")
         errors = library("nats.errors", "nats", "JetStreamSubject")
         self._errors = library("nats.js.errors", "nats", "JetStreamSubject")
         self.failures = (errors.Error, OSError)

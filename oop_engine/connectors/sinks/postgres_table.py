@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from oop_engine.connectors import link
 from oop_engine.connectors.formats.payloads import row_as_json
-from oop_engine.connectors.library import library
+from oop_engine.connectors.library import library, loaded
 from oop_engine.connectors.link import NotReadyError
 from oop_engine.connectors.servers.postgres_errors import (
     failure_of_postgres,
@@ -72,6 +72,7 @@ class PostgresTable(LiveSink):
 
     async def open(self, schema: Schema, run: str, prepared: Collection[Prepared]) -> None:
         """Connect, make the tables beside this one, and remove rows that belong to no checkpoint."""
+        await loaded("psycopg")
         psycopg = library("psycopg", "postgres", "PostgresTable")
         self.failures, self._run = (psycopg.Error,), run
         self._address = postgres_address(self._dsn)

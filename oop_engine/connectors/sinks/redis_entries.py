@@ -6,9 +6,9 @@ from contextlib import suppress
 from typing import Any
 
 from oop_engine.connectors import link
-from oop_engine.connectors.library import library
+from oop_engine.connectors.library import library, loaded
 from oop_engine.connectors.registry.declared_format import DeclaredFormat
-from oop_engine.connectors.servers.redis_errors import check_database, failure_of_redis
+from oop_engine.connectors.servers.redis_errors import about_client, check_database, failure_of_redis
 from oop_engine.connectors.sinks.held import HeldSink, Keyed, TooLargeError
 from oop_engine.core.errors import SetupError, SnapshotError
 from oop_engine.system.addresses import Address
@@ -49,11 +49,12 @@ class RedisEntries(HeldSink):
 
     async def connect(self) -> None:
         """Connect, and look for the stream."""
+        await loaded("redis.asyncio")
         redis = library("redis.asyncio", "redis", "RedisEntries")
         self._errors = library("redis.exceptions", "redis", "RedisEntries")
         self.failures = (self._errors.RedisError, OSError)
         limits = {"socket_connect_timeout": link.ANSWER_S, "socket_timeout": link.ANSWER_S}
-        self._client = redis.Redis.from_url(self._url, **limits)
+        self._client = redis.Redis.from_url(self._url, **about_client(), **limits)
         try:
             kind = (await self._client.type(self._stream)).decode()
             self.most_bytes = await self._limit()

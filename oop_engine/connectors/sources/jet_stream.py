@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from oop_engine.connectors import link
-from oop_engine.connectors.library import library
+from oop_engine.connectors.library import library, loaded
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.payload import Payload
 from oop_engine.connectors.refusals import refused_by_nats
@@ -85,6 +85,7 @@ class JetStream(LiveSource):
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[Any]:
         """Give a client; errors of the server become ``UnreachableError`` where it may be back, else ``SetupError``."""
+        await loaded("nats")
         errors = library("nats.errors", "nats", "JetStream")
         problems = library("nats.js.errors", "nats", "JetStream")
         broken = deque[Exception](maxlen=10)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from oop_engine.connectors import link
-from oop_engine.connectors.library import library
+from oop_engine.connectors.library import library, loaded
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.servers.postgres_errors import failure_of_postgres, postgres_address
 from oop_engine.connectors.servers.postgres_log import LogPlace, lsn_of, text_of_lsn
@@ -97,6 +97,7 @@ class PostgresChanges(LiveSource):
 
     async def read(self, position: Position) -> AsyncIterator[tuple[list[bytes], Position]]:
         """Yield rows of a transaction, with the place behind them."""
+        await loaded("psycopg")
         psycopg = library("psycopg", "postgres", "PostgresChanges")
         address = postgres_address(self._dsn)
         known = None if position is None else LogPlace.of(self._place, position)
@@ -128,6 +129,7 @@ class PostgresChanges(LiveSource):
 
     async def latest(self) -> Position:
         """Return the end of the log; a slot that is not there yet is made."""
+        await loaded("psycopg")
         psycopg = library("psycopg", "postgres", "PostgresChanges")
         address = postgres_address(self._dsn)
         try:

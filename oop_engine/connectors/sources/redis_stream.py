@@ -11,9 +11,9 @@ from zlib import crc32
 import pyarrow as pa
 
 from oop_engine.connectors import link
-from oop_engine.connectors.library import library
+from oop_engine.connectors.library import library, loaded
 from oop_engine.connectors.payload import Payload
-from oop_engine.connectors.servers.redis_errors import check_database, failure_of_redis
+from oop_engine.connectors.servers.redis_errors import about_client, check_database, failure_of_redis
 from oop_engine.connectors.source import BEGIN_AGAIN, Format, LiveSource, Position
 from oop_engine.core.errors import SetupError, TraceError, UsageError
 from oop_engine.system.addresses import Address
@@ -57,11 +57,12 @@ class RedisStream(LiveSource):
 
     async def read(self, position: Position) -> AsyncIterator[tuple[list[bytes], Position]]:
         """Yield up to 1,000 entries at a time, each with the id of the last one."""
+        await loaded("redis.asyncio")
         redis = library("redis.asyncio", "redis", "RedisStream")
         errors = library("redis.exceptions", "redis", "RedisStream")
         limits = {"socket_connect_timeout": link.ANSWER_S, "socket_timeout": link.ANSWER_S}
         try:
-            async with redis.Redis.from_url(self._url, **limits) as client:
+            async with redis.Redis.from_url(self._url, **about_client(), **limits) as client:
                 last, count, mark = self._known(position)
                 while True:
                     entries, count = await self._next(client, last, count, mark)
@@ -78,10 +79,13 @@ class RedisStream(LiveSource):
 
     async def latest(self) -> Position:
         """Return the position behind the last entry."""
+        await loaded("redis.asyncio")
         redis = library("redis.asyncio", "redis", "RedisStream")
         errors = library("redis.exceptions", "redis", "RedisStream")
         try:
-            async with redis.Redis.from_url(self._url, socket_connect_timeout=link.ANSWER_S) as client:
+            async with redis.Redis.from_url(
+                self._url, **about_client(), socket_connect_timeout=link.ANSWER_S
+            ) as client:
                 about = await client.xinfo_stream(self._stream)
         except (errors.RedisError, OSError) as error:
             raise failure_of_redis(self._place, self._address, error) from self._address.cause(error)

@@ -7,6 +7,7 @@ import logging
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 
 from oop_engine.connectors import link
 from oop_engine.connectors.alive import keep_alive
-from oop_engine.connectors.library import library
+from oop_engine.connectors.library import library, loaded
 from oop_engine.connectors.payload import Payload
 from oop_engine.connectors.servers.event_stream import EventStream
 from oop_engine.connectors.servers.inflating import inflating
@@ -23,6 +24,7 @@ from oop_engine.connectors.servers.reasons import refused_by_http, why_not
 from oop_engine.connectors.source import Format, LiveSource, Position
 from oop_engine.core.errors import SetupError
 from oop_engine.system.addresses import Address
+from oop_engine.system.on_thread import on_thread
 
 __all__ = ["ServerEvents"]
 
@@ -72,12 +74,14 @@ class ServerEvents(LiveSource):
 
     async def read(self, position: Position) -> AsyncIterator[tuple[list[bytes], Position]]:
         """Yield the data of each event, with the last id that there was."""
+        await loaded("httpx")
         httpx = library("httpx", "web", "ServerEvents")
         last, silent_s = position, _AGAIN_S
         limit = httpx.Timeout(link.ANSWER_S, read=None)
         options = {"timeout": limit, "follow_redirects": True, **self._options}
         with quiet_about(self._address, "httpx"):
-            async with httpx.AsyncClient(**options) as client:
+            # its certificates are read, .1 s
+            async with await on_thread(partial(httpx.AsyncClient, **options)) as client:
                 while True:
                     came = False
                     try:

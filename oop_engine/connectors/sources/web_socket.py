@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from oop_engine.connectors import link
-from oop_engine.connectors.library import library
+from oop_engine.connectors.library import library, loaded
 from oop_engine.connectors.servers.quiet import quiet_about
 from oop_engine.connectors.servers.reasons import refused_by_http, why_not
 from oop_engine.connectors.source import Format, LiveSource, Position, is_count
@@ -48,6 +48,7 @@ class WebSocket(LiveSource):
 
     async def read(self, position: Position) -> AsyncIterator[tuple[list[bytes], Position]]:
         """Yield each message; the position is how many there were."""
+        await loaded("websockets.asyncio.client")
         client = library("websockets.asyncio.client", "web", "WebSocket")
         errors = library("websockets.exceptions", "web", "WebSocket")
         count = int(position or 0)

@@ -391,7 +391,7 @@ def test_a_service_goes_on_when_its_server_is_back(
         assert len(lost) <= 2 + AWAY_S / 60, lost
 
 
-async def outage(server: Server, folder: Path) -> float:
+async def outage(server: Server, folder: Path, **more: Any) -> float:
     """Serve while ``server`` is taken away and comes back; return after how many seconds all rows are there.
 
     Then nothing that was read is left for another reader: the lag is 0, where the server has one.
@@ -410,7 +410,7 @@ async def outage(server: Server, folder: Path) -> float:
         sink = server.sink()
         served = serve(
             graph(), {"in": server.source()}, {"out": sink}, checkpoint=folder / "state", every_s=0.1, stop=stop,
-            signals=False,
+            signals=False, **more,
         )  # fmt: skip
         serving = asyncio.create_task(served)  # type: ignore[arg-type]
         if isinstance(server, MqttServer):  # no session before it is there

@@ -34,10 +34,14 @@ HARMLESS = {"os.putenv", "os.unsetenv"}
 
 
 class Watch:
-    """Notes the audit events of files on the thread of a running event loop, while ``on``."""
+    """Notes the audit events of files on the thread that made it, in a running event loop, while ``on``.
+
+    ``leave``: functions whose calls are of the test itself, as ``file.py:name``.
+    """
 
     def __init__(self) -> None:
         self.on, self.found, self.inside = False, list[str](), threading.local()
+        self.thread, self.leave = threading.get_ident(), tuple[str, ...]()
         sys.addaudithook(self._hook)
         for name in ("stat", "fsync", "read", "write", "lstat"):  # of which no event tells
             setattr(os, name, self._noted(name, getattr(os, name)))
@@ -57,11 +61,14 @@ class Watch:
             or getattr(self.inside, "now", False)
         ):
             return
-        if asyncio._get_running_loop() is None:
+        if threading.get_ident() != self.thread or asyncio._get_running_loop() is None:
             return
         self.inside.now = True
         try:
-            frames = [frame for frame in traceback.extract_stack() if "oop_engine" in frame.filename]
+            stack = traceback.extract_stack()
+            if any(f"{Path(frame.filename).name}:{frame.name}" in self.leave for frame in stack):
+                return
+            frames = [frame for frame in stack if "oop_engine" in frame.filename]
             place = " < ".join(f"{Path(f.filename).name}:{f.lineno}:{f.name}" for f in reversed(frames[-4:]))
             self.found.append(f"{event} {str(given[0])[-60:] if given else ''} in {place}")
         finally:
