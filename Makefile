@@ -91,6 +91,7 @@ simulate: $(VENV)/.dev ## a service in worlds that kill it, tear its disk, wake 
 cancellations: $(VENV)/.dev ## clients and services that are cancelled at any await: make cancellations SEEDS=1000 FROM=0
 	FROM=$(or $(FROM),0) $(BIN)/python -m tests.simulation.cancelled $(or $(SEEDS),1000)
 	FROM=$(or $(FROM),0) $(BIN)/python -m tests.simulation.cancelled_threads $(or $(SEEDS),200)
+	FROM=$(or $(FROM),0) $(BIN)/python -m tests.simulation.cancelled_readers $(or $(SEEDS),1000)
 
 knobs: $(VENV)/.dev ## laws, random graphs and simulated worlds with all sizes drawn at random: make knobs SEEDS=20 FROM=0
 	FROM=$(or $(FROM),0) $(BIN)/python -m tests.simulation.knobs $(or $(SEEDS),20)

@@ -88,11 +88,17 @@ class ResultRows:
         return self._rows.popleft()
 
     async def aclose(self) -> None:
-        """Leave the rows that were not read, and wait until nothing of the run goes on; raises an error of that."""
+        """Leave the rows that were not read, and wait until nothing of the run goes on; raises an error of that.
+
+        An error that the run had behind those rows is left with them.
+        """
         self._left, task = True, self._task
         self._rows.clear()
         self._waiting.filled.set()
-        if task is None or task.done():
+        if task is None:
+            return
+        if task.done():
+            task.cancelled() or task.exception()  # else the event loop reports it
             return
         cancelled = None
         while not task.done():

@@ -5,99 +5,24 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import AsyncIterator
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from random import Random
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from oop_engine import Page, Schema, UsageError, stream
+from oop_engine import Page, Schema, UsageError
 from oop_engine.runners.feeds import result_rows
 from tests.simulation.cancelled import nothing_left
+from tests.simulation.cancelled_readers import LOG, Feed, cancel_readers
 from tests.simulation.virtual_time import run_virtual
 
-LOG = stream("log", {"ts": "int64", "n": "int64"}).event_time("ts", "5 s", unit="s")
 SCHEMA = Schema({"ts": pa.int64(), "n": pa.int64()}, "ts", "s")
 
 
-class Feed:
-    """Rows, one to some at a time; ``begun`` and ``closed``: how often it was."""
-
-    def __init__(self, count: int, random: Random | None = None, fails: bool = False) -> None:
-        self.count, self.random, self.fails = count, random, fails
-        self.given, self.begun, self.closed = 0, 0, 0
-
-    async def __call__(self) -> AsyncIterator[Any]:
-        random = self.random
-        self.begun += 1
-        try:
-            while self.given < self.count:
-                n = self.given
-                self.given += random.randint(1, 9) if random else 1
-                rows = [{"ts": each // 10, "n": each} for each in range(n, min(self.given, self.count))]
-                yield rows[0] if len(rows) == 1 else rows
-                if random and random.random() < 0.3:
-                    await asyncio.sleep(random.choice([0, 0, random.uniform(0, 0.1)]))
-            if self.fails:
-                raise ValueError("the feed fails")
-        finally:
-            self.closed += 1
-            if random:
-                await asyncio.sleep(random.choice([0, 0.01]))
-
-
-async def _read_by_many(seed: int) -> str:
-    """Let tasks read the rows of one query, each of which is cancelled now and then; return how it ended."""
-    random = Random(seed)
-    feed = Feed(random.randint(0, 300), random, fails=random.random() < 0.2)
-    found, ends, lost = list[int](), list[BaseException | None](), asyncio.Event()
-    stays, leaves = random.random() < 0.6, random.random() < 0.3
-
-    async def read(rows: result_rows.ResultRows) -> None:
-        """Read row by row, under time limits that are short now and then."""
-        with suppress(asyncio.CancelledError):
-            while len(found) < 100 or not leaves:
-                try:
-                    async with asyncio.timeout(random.choice([0, 0.001, 0.05, 9, 9, 9])):
-                        row = await anext(rows)
-                except TimeoutError:
-                    if not stays:
-                        lost.set()
-                    continue
-                except (StopAsyncIteration, ValueError, UsageError) as error:
-                    ends.append(error)
-                    return
-                found.append(row["n"])
-                if random.random() < 0.2:
-                    await asyncio.sleep(random.uniform(0, 0.05))
-
-    async def all_read(rows: result_rows.ResultRows) -> None:
-        tasks = [asyncio.create_task(read(rows)) for _ in range(random.randint(1, 3))]
-        if random.random() < 0.3:
-            await asyncio.sleep(random.uniform(0, 0.3))
-            random.choice(tasks).cancel()
-        await asyncio.gather(*tasks)
-
-    rows = LOG.rows(feed())
-    if stays:
-        async with rows:
-            await all_read(rows)
-    else:
-        async with aclosing(rows):
-            await all_read(rows)
-    await nothing_left()
-    assert feed.closed == feed.begun, "the feed is open"
-    assert len({*found}) == len(found), "a row came twice"
-    if not lost.is_set():
-        assert len({*map(type, ends)}) <= 1, f"readers of one run ended otherwise: {ends}"
-        if StopAsyncIteration in map(type, ends):
-            assert sorted(found) == [*range(feed.count)], "a row is lost"
-    return type(ends[0]).__name__ if ends else "left"
-
-
 def test_each_row_comes_to_one_reader_whoever_is_cancelled() -> None:
-    ended = [run_virtual(_read_by_many(seed)) for seed in range(150)]
+    ended = [cancel_readers(seed) for seed in range(150)]
     assert {*ended} == {"StopAsyncIteration", "UsageError", "ValueError", "left"}
 
 
@@ -256,3 +181,20 @@ def test_a_reader_that_never_waits_does_not_hold_up_the_event_loop(
     count, read = run_virtual(main())
     assert count == 3_000
     assert max(read) <= 2 * 100, "rows in a turn of the event loop"
+
+
+def test_an_error_behind_the_rows_that_a_reader_leaves_is_left_with_them() -> None:
+    """And is no report of the event loop, which would come when the rows are collected as garbage."""
+    reports, kept = list[Any](), list[Any]()
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, report: reports.append(report))
+        async with LOG.rows(Feed(5, fails=True)()) as rows:
+            await anext(rows)
+            await asyncio.sleep(1)  # the feed has failed behind all rows
+        kept.append(rows)
+
+    run_virtual(main())
+    kept.clear()
+    gc.collect()
+    assert reports == []
