@@ -110,7 +110,7 @@ async def _read_by_many(seed: int) -> str:
 def cancel_readers(seed: int) -> str:
     """Run the readers of a seed; return how they ended.  An ``AssertionError`` names the law that is broken."""
     random = Random(-1 - seed)
-    sizes = {"RING": random.choice([1, 3, 50, 1024]), "_WAITING": random.choice([1, 2, 64])}
+    sizes: dict[str, Any] = {"RING": random.choice([1, 3, 50, 1024]), "_WAITING": random.choice([1, 2, 64])}
     with mock.patch.multiple(result_rows, **sizes):
         return str(run_virtual(_read_by_many(seed)))
 

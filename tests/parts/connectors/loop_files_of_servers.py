@@ -87,7 +87,7 @@ def main(folder: Path, kinds: list[str]) -> None:
         await put(inlet)
         watch.on = True
 
-    Inlet.put = first_put  # type: ignore[method-assign]
+    Inlet.put = first_put  # type: ignore[assignment,method-assign]
     for number, kind in enumerate(kinds):
         (here := folder / str(number)).mkdir()
         with tempfile.TemporaryDirectory() as of_the_server:  # one that a server without rights reaches

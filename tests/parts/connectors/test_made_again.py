@@ -371,6 +371,52 @@ def test_partitions_that_are_added_while_a_service_runs_are_read(
     assert fixed == {"0": 5}
 
 
+def test_partitions_of_a_broker_that_show_up_while_a_topic_is_read(
+    topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Tansu cannot add partitions, so the client hides them at first; messages and offsets are the broker's."""
+    at = topic("create", "grows", 3)
+    import confluent_kafka
+
+    shown = [1]
+
+    class Hiding(confluent_kafka.Consumer):  # type: ignore[misc]
+        def list_topics(self, *given: Any, **more: Any) -> Any:
+            found = super().list_topics(*given, **more)
+            for number in [*found.topics["grows"].partitions][shown[0] :]:
+                del found.topics["grows"].partitions[number]
+            return found
+
+    monkeypatch.setattr(confluent_kafka, "Consumer", Hiding)
+    monkeypatch.setattr("oop_engine.connectors.sources.kafka._LOOK_S", 0.0)
+    send(at, "grows", 0, 1)
+    producer = confluent_kafka.Producer({"bootstrap.servers": at, "log_level": 0})
+    for number in (1, 2):  # before the source knows of them
+        producer.produce("grows", line(10 * number), partition=number)
+    assert producer.flush(MOST_S) == 0
+
+    async def main() -> tuple[list[int], Any]:
+        found, position = list[int](), dict[str, Any]()
+        async with asyncio.timeout(MOST_S), aclosing(Kafka(at, "grows").read(None)) as pieces:  # type: ignore[type-var]
+            async for data, behind in pieces:
+                found += times(data)
+                position = behind
+                if len(found) == 2:
+                    shown[0] = 3
+                if len(found) == 4:
+                    break
+        return found, position
+
+    found, position = run_async(main())
+    assert sorted(found) == [0, 1, 10, 20]
+    assert {number: position[number] for number in "012"} == {"0": 2, "1": 1, "2": 1}
+    new = [text for text in caplog.messages if "has a new partition" in text]
+    assert len(new) == 2
+    shown[0] = 2  # a partition that was read and is gone
+    with pytest.raises(TraceError, match=r"partition 2, read to message 1, is no longer there"):
+        read(Kafka(at, "grows", follow=False), position)
+
+
 def test_two_services_over_one_topic_are_told_that_each_reads_all(
     topic: Callable[..., str], caplog: pytest.LogCaptureFixture
 ) -> None:

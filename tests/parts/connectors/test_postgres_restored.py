@@ -107,3 +107,27 @@ def test_the_log_and_the_results_are_those_of_the_backup(folder: Path, point_in_
             run_async(results.life(3))
         run_async(results.life(3))
         assert do(server.at, "select ts from out order by 1") == [(0,), (3,)]
+
+
+def test_a_copy_whose_log_has_grown_past_the_position_is_read_on(folder: Path) -> None:
+    """Nothing in it tells the copy from the server that it is of: the rows up to the position are not read."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed (the extra postgres)")
+    server = PostgresServer(folder)
+    source = PostgresChanges(server.at, "in", "in")
+    with server.process():
+        run_async(server.begin())
+        run_async(server.send(0))
+        _, early = run_async(changes(source, None, 1, acknowledged=True))
+    with backup(server, point_in_time=False), server.process():
+        run_async(server.send(1))
+        _, late = run_async(changes(source, early, 1))
+    with server.process():
+        do(server.at, "create table filler as select generate_series(1, 20000)", "select pg_switch_wal()")
+        run_async(server.send(20))
+        do(server.at, "create table more as select generate_series(1, 20000)", "select pg_switch_wal()")
+        run_async(server.send(21))
+        found, behind = run_async(changes(source, late, 2))
+        assert [row["ts"] for part in found for row in part] == [20, 21]
+        run_async(server.send(22))
+        found, _ = run_async(changes(source, behind, 1))
+        assert [row["ts"] for part in found for row in part] == [22]

@@ -169,6 +169,36 @@ def test_events_go_on_behind_the_last_id(monkeypatch: pytest.MonkeyPatch) -> Non
     run_async(main())
 
 
+@pytest.mark.parametrize("begins", ["from now on", "anew"])
+def test_a_server_that_ignores_the_last_id_decides(begins: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked for events behind the last id, within a life and in the next one; whatever it sends is read."""
+    pytest.importorskip("httpx", reason="httpx is not installed (the extra web)")
+    monkeypatch.setattr(server_events, "_AGAIN_S", 0.0)
+    asked = list[str]()
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        asked.append(head.partition("last-event-id: ")[2].partition("\r")[0])
+        start = 10 * len(asked) if begins == "from now on" else 0
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+        writer.write(b"".join(b'id: %d\ndata: {"ts": %d}\n\n' % (n, n) for n in range(start, start + 2)))
+        await writer.drain()
+        writer.close()
+
+    async def main() -> tuple[list[Any], Any, list[Any]]:
+        server = await asyncio.start_server(talk, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        found, position = await first(ServerEvents(url, options={"trust_env": False}), None, 4)
+        later, _ = await first(ServerEvents(url, options={"trust_env": False}), position, 2)
+        server.close()
+        return found, position, later
+
+    found, position, later = run_async(main())
+    wanted = [10, 11, 20, 21, 30, 31] if begins == "from now on" else [0, 1, 0, 1, 0, 1]
+    assert [row["ts"] for row in found + later] == wanted
+    assert (asked[:3], position) == (["", str(wanted[1]), str(wanted[3])], str(wanted[3]))
+
+
 async def test_a_server_of_events_that_is_silent_for_too_long_is_asked_anew(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
