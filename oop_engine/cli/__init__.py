@@ -16,7 +16,9 @@ def main() -> NoReturn:
     # NumPy's linear algebra, which the engine does not call, starts threads: 0.15 to 0.25 s of CPU a process.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from oop_engine.cli.app import main as run
+    from oop_engine.cli.running.late_pandas import import_pandas_late
 
+    import_pandas_late()
     if signal.getsignal(signal.SIGINT) is _too_early:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     run()

@@ -149,9 +149,6 @@ def run(
     if bool(traces) == bool(sources):
         msg = "run: give traces, or live sources with --source; not both, and not none"
         raise UsageError(msg)
-    from oop_engine.cli.running.late_pandas import import_pandas_late
-
-    import_pandas_late()
     if sources:
         if out or time or unit or policy or as_json or types:
             msg = "run: --out, --json, --time, --unit and --policy, --type are for traces; give --sink NAME=parquet:DIR"

@@ -63,7 +63,6 @@ ONLY_IN = {
         "oop_engine/system/kernel.py",
         "oop_engine/operators/kernels/loops.py",
         "oop_engine/operators/kernels/texts/memory.py",
-        "oop_engine/scenarios/hammer/contenders.py",
     ],
     "pyspark": ["oop_engine/spark/*.py", "oop_engine/spark/*/*.py", "oop_engine/pipeline/*.py"],
     "py4j": ["oop_engine/spark/*/*.py"],

@@ -6,31 +6,41 @@ A program of the command line has no data frames until another module imports pa
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-import pyarrow as pa
-
 __all__ = ["import_pandas_late"]
 
-_NAME = "pandas"
+_NAME, _ARROW = "pandas", "pyarrow"
 
 
 def import_pandas_late() -> None:
-    """Make Arrow leave pandas alone until another module imports it; nothing, where it is imported already."""
+    """Make Arrow leave pandas alone until another module imports it; nothing, where it is imported already.
+
+    Arrow itself is not imported: what is to be done waits for whoever imports it.
+    """
     if _NAME in sys.modules:
         return
+    if _ARROW in sys.modules:
+        _look_away(sys.modules[_ARROW])
+    else:
+        sys.meta_path.insert(0, _Behind(_ARROW, _look_away))
+
+
+def _look_away(arrow: Any) -> None:
+    """Let Arrow look for pandas while there seems to be none; it looks again when another module imports pandas."""
     absent = _Absent()
     sys.meta_path.insert(0, absent)
     try:
-        pa.array([0])
+        arrow.array([0])
     finally:
         sys.meta_path.remove(absent)
-    sys.meta_path.insert(0, _Present())
+    # Arrow asks for pandas anew only where it cannot do without.
+    sys.meta_path.insert(0, _Behind(_NAME, lambda _: arrow.lib._pandas_api.loose_version))
 
 
 class _Absent(MetaPathFinder):
@@ -42,27 +52,30 @@ class _Absent(MetaPathFinder):
             raise ModuleNotFoundError(name=name)
 
 
-class _Present(MetaPathFinder):
-    """Finds pandas once, where it is, and tells Arrow of it."""
+class _Behind(MetaPathFinder):
+    """Finds a module once, where it is, and calls ``then`` with it once it is loaded."""
+
+    def __init__(self, name: str, then: Callable[[ModuleType], object]) -> None:
+        self._name, self._then = name, then
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec of the others, with a loader that tells Arrow."""
-        if name != _NAME:
+        """Return the spec of the others, with a loader that calls ``then``."""
+        if name != self._name:
             return None
         sys.meta_path.remove(self)
-        found = find_spec(_NAME)
+        found = find_spec(name)
         if found is not None and found.loader is not None:
-            found.loader = _Telling(found.loader)
+            found.loader = _Calling(found.loader, self._then)
         return found
 
 
-class _Telling(Loader):
-    """Loads a module as another loader does; Arrow knows of pandas then."""
+class _Calling(Loader):
+    """Loads a module as another loader does, and calls ``then`` with it."""
 
-    def __init__(self, loader: Loader) -> None:
-        self._loader = loader
+    def __init__(self, loader: Loader, then: Callable[[ModuleType], object]) -> None:
+        self._loader, self._then = loader, then
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)
@@ -72,7 +85,6 @@ class _Telling(Loader):
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run the module, then let Arrow look again."""
+        """Run the module, then call ``then``."""
         self._loader.exec_module(module)
-        arrow: Any = pa.lib
-        arrow._pandas_api.loose_version  # noqa: B018  # Arrow asks for pandas anew only where it cannot do without
+        self._then(module)

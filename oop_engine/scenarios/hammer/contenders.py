@@ -7,8 +7,9 @@ evict        subtract-on-evict: the least value is kept, and the window is looke
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from oop_engine.system.kernel import njit
 
 __all__ = ["evict", "recompute"]
 

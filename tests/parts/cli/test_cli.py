@@ -115,6 +115,42 @@ finally:
 
 
 @pytest.mark.parametrize(
+    ("args", "heavy"),
+    [
+        (["scenarios"], "numba pandas matplotlib pyspark"),
+        (["explain", "links"], "numba pandas matplotlib pyspark"),
+        (["profile", "log.csv", "--time", "ts", "--unit", "s"], "pandas matplotlib pyspark"),
+        (
+            [
+                "sql",
+                "--unit",
+                "s",
+                "SELECT window_start, count(*) AS n FROM TUMBLE('log.csv', ts, 10) GROUP BY ALL",
+            ],
+            "pandas matplotlib pyspark",
+        ),
+    ],
+    ids=lambda given: given[0] if isinstance(given, list) else None,
+)
+def test_a_command_does_not_load(args: list[str], heavy: str, tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("ts,v\n1,2\n12,3\n")
+    code = f"""
+import sys
+sys.argv = ["oop-engine", *{args}]
+from oop_engine.cli import main
+try:
+    main()
+finally:
+    print("loaded:", *(name for name in "{heavy}".split() if name in sys.modules))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=MOST_S, check=False
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "loaded:"
+
+
+@pytest.mark.parametrize(
     "code", ["import oop_engine", "import oop_engine.operators", "from oop_engine.operators import *"]
 )
 def test_operators_load_no_numba_before_a_kernel_is_called(code: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from tests.children import MOST_S
 
 PROGRAM = """
@@ -29,8 +31,11 @@ def said(first: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_arrow_takes_data_frames_once_pandas_is_imported() -> None:
-    late = said("from oop_engine.cli.running.late_pandas import import_pandas_late; import_pandas_late()")
+@pytest.mark.parametrize("before", ["", "import pyarrow; "], ids=["before Arrow", "behind Arrow"])
+def test_arrow_takes_data_frames_once_pandas_is_imported(before: str) -> None:
+    late = said(
+        f"{before}from oop_engine.cli.running.late_pandas import import_pandas_late; import_pandas_late()"
+    )
     usual = said("")
     assert late[0] == "False"
     assert late[1:] == usual[1:]
