@@ -21,7 +21,7 @@ _NAME, _ARROW = "pandas", "pyarrow"
 def import_pandas_late() -> None:
     """Make Arrow leave pandas alone until another module imports it; nothing, where it is imported already.
 
-    Arrow itself is not imported: what is to be done waits for whoever imports it.
+    Arrow itself is not imported: that waits for whoever imports it.
     """
     if _NAME in sys.modules:
         return
