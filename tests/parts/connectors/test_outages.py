@@ -202,6 +202,10 @@ class MqttServer(Server):
 
 
 class PostgresServer(Server):
+    def init(self) -> list[str]:
+        """Return who may log in."""
+        return ["-A", "trust", "-U", "me"]
+
     @property
     def at(self) -> str:
         return f"postgresql://me@127.0.0.1:{self.port}/postgres"
@@ -217,11 +221,7 @@ class PostgresServer(Server):
                 program("initdb", "postgresql"),
                 "-D",
                 str(self.folder / "db"),
-                "-A",
-                "trust",
-                "-U",
-                "me",
-                "--no-sync",
+                *self.init(),
             ]
             subprocess.run(
                 [*init, "--no-sync"], check=True, stdout=subprocess.DEVNULL, cwd=self.folder, **as_user

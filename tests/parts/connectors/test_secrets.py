@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import stat
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -46,6 +47,7 @@ from oop_engine.sources import (
 )
 from tests.children import MOST_S
 from tests.parts.connectors.servers import IN_A_ROW, free_port, program, served
+from tests.parts.connectors.test_outages import KafkaServer, outage
 
 SCHEMA = Schema({"ts": pa.int64()}, "ts", "s")
 pytestmark = IN_A_ROW
@@ -236,6 +238,33 @@ def test_no_secret_is_written_when_a_connection_is_lost(written: Written) -> Non
                 written.texts += folder.texts
 
     run_async(main())
+
+
+@pytest.mark.skipif("OOP_ENGINE_KILLS" not in os.environ, reason="run by make kills and make test-servers")
+def test_no_secret_of_kafka_is_written_when_a_broker_goes_and_comes(written: Written) -> None:
+    """No broker here takes a login by SASL: the client has the name and the password, and does without them."""
+    pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed (the extra kafka)")
+    options = {"sasl.username": WHO, "sasl.password": WORD, "ssl.key.password": MORE}
+
+    class OfLogins(KafkaServer):
+        def source(self) -> LiveSource:
+            return Kafka(f"127.0.0.1:{self.port}", "in", [0], options=options)
+
+        def sink(self) -> LiveSink:
+            return KafkaTopic(f"127.0.0.1:{self.port}", "out", options=options)
+
+    def watch(sample: dict[str, Any]) -> None:
+        written.texts.append(json.dumps(sample, default=str))
+
+    async def main() -> None:
+        server = OfLogins(written.folder)
+        try:
+            await outage(server, written.folder, watch=watch, page=0)
+        finally:
+            await server.stack.aclose()
+
+    run_async(main())
+    assert len(written.texts) > 2
 
 
 def test_no_secret_is_written_for_servers_that_ask_for_it(

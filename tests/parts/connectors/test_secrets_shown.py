@@ -17,23 +17,29 @@ from typing import Any
 import pytest
 
 from tests.children import MOST_S
+from tests.parts.connectors import test_outages
+from tests.parts.connectors.postgres_server import do
 from tests.parts.connectors.servers import IN_A_ROW, free_port, program, served
+from tests.parts.connectors.test_outages import PostgresServer
+from tests.parts.service.store_server import served_store
 
 pytestmark = IN_A_ROW
+folder = test_outages.folder
 WHO, WORD, MORE = PLANTED = ("planted-user", "planted-word", "planted-more")
 PROGRAM = [sys.executable, "-m", "oop_engine.cli"]
 ENVIRONMENT = {**os.environ, "REDIS_PASSWORD": WORD, "NATS_PASSWORD": WORD}
+ENVIRONMENT |= {"MQTT_PASSWORD": WORD, "PGPASSWORD": WORD}
 GRAPH = """
 import pyarrow as pa
 from oop_engine import Graph, Schema
 from oop_engine.operators import Meld, Punctuate, Upstream
 
 graph = Graph("numbers")
-names = ("redis", "nats", "ws", "sse", "tail")
-ends = [graph.add(f"{name}-edge", Punctuate(Upstream()), graph.source(name, Schema({"ts": pa.int64()}, "ts", "s")))
+names = {sources}
+ends = [graph.add(f"{{name}}-edge", Punctuate(Upstream()), graph.source(name, Schema({{"ts": pa.int64()}}, "ts", "s")))
         for name in names]
 melded = graph.add("melded", Meld(len(names)), *ends)
-for name in ("into-redis", "into-nats", "files"):
+for name in {sinks}:
     graph.sink(name, melded)
 """
 PATHS = ("/", "/page.js", "/graph.js", "/state", "/metrics", "/events", "/nothing")
@@ -80,34 +86,71 @@ def test_a_service_from_the_shell_shows_no_secret(tmp_path: Path) -> None:
     """While its servers are there, and once they have gone."""
     for package in ("websockets", "httpx", "redis", "nats"):
         pytest.importorskip(package, reason="the packages of all connectors are needed")
-    (tmp_path / "graph.py").write_text(GRAPH)
-    (tmp_path / "log.jsonl").write_text('{"ts": 1}\n{"ts": "x"}\n')
     with ExitStack() as stack:
         servers = stack.enter_context(ExitStack())
         sources, sinks = begun(servers, tmp_path)
-        service = started(stack, tmp_path, sources, sinks)
-        lines, port = list[str](), 0
-        for line in service.stdout or ():
-            lines.append(line)
-            if found := re.search(r"page: http://127\.0\.0\.1:(\d+)/", line):
-                port = int(found[1])
-                break
-        assert port, lines
-        while not [*(tmp_path / "dead").glob("*.jsonl")]:  # no dead letter is in a checkpoint yet
+        assert_none_shown(stack, servers, tmp_path, sources, sinks, "state")
+
+
+@pytest.mark.skipif("OOP_ENGINE_KILLS" not in os.environ, reason="run by make kills and make test-servers")
+def test_a_service_of_logins_shows_no_secret(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same of MQTT and Postgres by passwords, and of checkpoints in an object store by keys."""
+    for package in ("paho.mqtt", "psycopg", "obstore"):
+        pytest.importorskip(package, reason="the packages of all connectors are needed")
+    objects = dict[str, bytes]()
+    with ExitStack() as stack:
+        port = stack.enter_context(served_store(objects))
+        keys = {"AWS_ACCESS_KEY_ID": WHO, "AWS_SECRET_ACCESS_KEY": WORD, "AWS_SESSION_TOKEN": MORE}
+        about = {"AWS_ALLOW_HTTP": "true", "AWS_REGION": "here", "AWS_ENDPOINT": f"http://127.0.0.1:{port}"}
+        for name, value in (keys | about).items():
+            monkeypatch.setitem(ENVIRONMENT, name, value)
+        servers = stack.enter_context(ExitStack())
+        sources, sinks = of_logins(servers, folder)
+        assert_none_shown(stack, servers, tmp_path, sources, sinks, "s3://bucket/state")
+    stored = [f"{key} {value.decode(errors='replace')}" for key, value in objects.items()]
+    assert any("checkpoints" in each or "epochs" in each for each in stored)
+    assert not [each for each in stored if any(secret in each for secret in PLANTED)]
+
+
+def assert_none_shown(
+    stack: ExitStack,
+    servers: ExitStack,
+    folder: Path,
+    sources: dict[str, str],
+    sinks: dict[str, str],
+    state: str,
+) -> None:
+    """Serve, have the servers taken away, and stop; nothing that is written or shown has a secret."""
+    (folder / "graph.py").write_text(GRAPH.format(sources=[*sources], sinks=[*sinks]))
+    (folder / "log.jsonl").write_text('{"ts": 1}\n{"ts": "x"}\n')
+    service = started(stack, folder, sources, sinks, state)
+    lines, port = list[str](), 0
+    for line in service.stdout or ():
+        lines.append(line)
+        if found := re.search(r"page: http://127\.0\.0\.1:(\d+)/", line):
+            port = int(found[1])
+            break
+    assert port, lines
+    while not [*(folder / "dead").glob("*.jsonl")]:  # no dead letter is in a checkpoint yet
+        try:
             assert "state" in shown(port, "/state")
-        texts = [shown(port, path) for path in PATHS]
-        servers.close()  # all are gone: lines of the log and the page show why it waits
-        away = {f"source {name!r}" for name in ("redis", "nats", "ws", "sse")}
-        for line in service.stdout or ():
-            lines.append(line)
-            away -= {name for name in away if name in line}
-            if not away:
-                break
-        texts += [shown(port, path) for path in PATHS]
-        service.send_signal(signal.SIGINT)
-        service.send_signal(signal.SIGINT)
-        lines += service.stdout or ()
-    texts += ["".join(lines), *listed(tmp_path)]
+        except OSError:
+            pytest.fail(f"the service has ended: {[*lines, *(service.stdout or ())]}")
+    texts = [shown(port, path) for path in PATHS]
+    servers.close()  # all are gone: lines of the log and the page show why it waits
+    away = {f"source {name!r}" for name in sources if name != "tail"}
+    for line in service.stdout or ():
+        lines.append(line)
+        away -= {name for name in away if name in line}
+        if not away:
+            break
+    texts += [shown(port, path) for path in PATHS]
+    service.send_signal(signal.SIGINT)
+    service.send_signal(signal.SIGINT)
+    lines += service.stdout or ()
+    texts += ["".join(lines), *listed(folder, state)]
     assert any("127.0.0.1" in text for text in texts)  # addresses are shown, without what is secret of them
     assert not [text for text in texts if any(secret in text for secret in PLANTED)]
 
@@ -133,11 +176,59 @@ def begun(servers: ExitStack, folder: Path) -> tuple[dict[str, str], dict[str, s
     return sources | web | {"tail": "tail:log.jsonl"}, sinks | {"files": "jsonl:out"}
 
 
+def of_logins(servers: ExitStack, folder: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Begin servers of the other kinds, as ``begun``."""
+    mqtt, postgres = free_port(), PostgresOfLogins(folder)
+    chosen, lines = (
+        folder / "passwords",
+        f"user root\nlistener {mqtt} 127.0.0.1\npassword_file {folder}/passwords\n",
+    )
+    made = [program("mosquitto_passwd", "mosquitto"), "-c", "-b", str(chosen), WHO, WORD]
+    subprocess.run(made, check=True, capture_output=True, timeout=MOST_S)
+    (folder / "mosquitto.conf").write_text(lines)
+    servers.enter_context(
+        served([program("mosquitto", "mosquitto"), "-v", "-c", "mosquitto.conf"], "running", folder)
+    )
+    send = [
+        program("mosquitto_pub", "mosquitto-clients"),
+        "-h",
+        "127.0.0.1",
+        "-p",
+        str(mqtt),
+        "-u",
+        WHO,
+        "-P",
+        WORD,
+    ]
+    subprocess.run([*send, "-t", "in", "-m", '{"ts": 1}', "-r", "-q", "1"], check=True, timeout=MOST_S)
+    servers.enter_context(postgres.process())
+    do(postgres.at, 'create table "in" (ts bigint)', "create table out (ts bigint)",
+       'create publication "in" for table "in"', "select pg_create_logical_replication_slot('in', 'pgoutput')",
+       'insert into "in" values (1)')  # fmt: skip
+    at = f"postgres:127.0.0.1:{postgres.port}/postgres?user={WHO}"
+    sources = {"mqtt": f"mqtt:127.0.0.1:{mqtt}/in?client=c&user={WHO}", "tail": "tail:log.jsonl"}
+    sources["postgres"] = f"{at}&publication=in&slot=in"
+    return sources, {"files": "jsonl:out", "into-postgres": f"{at}&table=out"}
+
+
+class PostgresOfLogins(PostgresServer):
+    """It lets in the planted user alone, with the password."""
+
+    @property
+    def at(self) -> str:
+        return f"postgresql://{WHO}:{WORD}@127.0.0.1:{self.port}/postgres"
+
+    def init(self) -> list[str]:
+        (word := self.folder / "word").write_text(WORD)
+        word.chmod(0o644)
+        return ["-A", "scram-sha-256", "-U", WHO, "--pwfile", str(word)]
+
+
 def started(
-    stack: ExitStack, folder: Path, sources: dict[str, str], sinks: dict[str, str]
+    stack: ExitStack, folder: Path, sources: dict[str, str], sinks: dict[str, str], state: str
 ) -> subprocess.Popen[str]:
     """Start the service; it is killed at the end, and where it takes too long."""
-    command = [*PROGRAM, "run", "graph.py", "--checkpoint", "state", f"--page={free_port()}", "--every", "1"]
+    command = [*PROGRAM, "run", "graph.py", "--checkpoint", state, f"--page={free_port()}", "--every", "1"]
     command += [word for name, at in sources.items() for word in ("--source", f"{name}={at}")]
     command += [word for name, at in sinks.items() for word in ("--sink", f"{name}={at}")]
     both: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
@@ -150,10 +241,16 @@ def started(
     return service
 
 
-def listed(folder: Path) -> list[str]:
+def listed(folder: Path, state: str) -> list[str]:
     """Return all that commands show of what the service has left, and all of its files."""
     found = list[str]()
-    for more in (("checkpoints", "state"), ("dead-letters", "dead"), ("why", "state", "--json")):
+    for more in (
+        ("checkpoints", state),
+        ("dead-letters", "dead"),
+        ("why", state, "--json"),
+        ("explain", "graph.py"),
+        ("explain", "graph.py", "--json"),
+    ):
         done = subprocess.run(
             [*PROGRAM, *more], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False
         )
