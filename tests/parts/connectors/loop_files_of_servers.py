@@ -15,10 +15,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from oop_engine import Gathered, Generated, PartFiles, serve, warm
+from oop_engine import serve
 from oop_engine.connectors import link
 from oop_engine.connectors.sources import server_events
+from oop_engine.lab import warm
 from oop_engine.service.inlet import Inlet
+from oop_engine.sinks import Gathered, PartFiles
+from oop_engine.sources import Generated
 from tests.parts.connectors.test_outages import KINDS, KafkaServer, Server, graph, outage
 from tests.parts.connectors.test_outages_web import EventsOfIds, EventsServer, SocketServer
 from tests.parts.service.loop_files import Watch

@@ -11,10 +11,13 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 
-from oop_engine import Gathered, Graph, Journal, LiveSource, Schema, serve
+from oop_engine import Graph, Schema, serve
 from oop_engine.connectors.sources import journal
+from oop_engine.extend import LiveSource
 from oop_engine.operators import BoundedDisorder, Punctuate
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import Gathered
+from oop_engine.sources import Journal
 
 SCHEMA = Schema({"ts": pa.int64(), "n": pa.int64(), "tags": pa.list_(pa.int64())}, "ts", "s")
 LIFE = 100_000

@@ -11,22 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import (
-    JetStream,
-    JetStreamSubject,
-    LiveSource,
-    PostgresChanges,
-    PostgresTable,
-    RedisEntries,
-    RedisStream,
-    Schema,
-    ServerEvents,
-    SetupError,
-    WebSocket,
-)
+from oop_engine import Schema
 from oop_engine.connectors import library, link
 from oop_engine.connectors.sources import server_events
+from oop_engine.errors import SetupError
+from oop_engine.extend import LiveSource
 from oop_engine.runners.event_loop import run_async
+from oop_engine.sinks import JetStreamSubject, PostgresTable, RedisEntries
+from oop_engine.sources import JetStream, PostgresChanges, RedisStream, ServerEvents, WebSocket
 from tests.parts.connectors.servers import IN_A_ROW, free_port
 
 pytestmark = IN_A_ROW
