@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import io
+import pickle
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -16,6 +17,19 @@ from oop_engine.system.ready.numba_here import home
 from oop_engine.system.ready.object_file import undefined
 
 __all__ = ["process"]
+
+_unpickled: dict[int, Any] = {}  # by where the pickle is in code, which stays loaded
+
+
+@ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
+def _unpickle(address: int, size: int, _: int) -> Any:
+    """Return an object that code has in itself, such as the type of an array that it returns.
+
+    In place of Numba's own function, which imports all of Numba.
+    """
+    if address not in _unpickled:
+        _unpickled[address] = pickle.loads(ctypes.string_at(address, size))
+    return _unpickled[address]
 
 
 class _Process(NamedTuple):
@@ -84,6 +98,8 @@ def process() -> _Process:
     for module in helpers:
         for name, address in module.c_helpers.items():
             llvm.add_symbol(f"numba_{name}", address)
+    unpickle = ctypes.cast(_unpickle, ctypes.c_void_p).value
+    llvm.add_symbol("numba_unpickle", unpickle)  # Numba, if it comes, puts in its own
     for kind in vars(builtins).values():
         if isinstance(kind, type) and issubclass(kind, BaseException):
             llvm.add_symbol(f"PyExc_{kind.__name__}", id(kind))

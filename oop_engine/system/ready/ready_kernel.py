@@ -6,7 +6,7 @@ and calls it.  All that is not as this knows it (another Numba, another system, 
 cached for these types, a symbol that is missing) is left to Numba.
 
 A call tells types apart in Python, .2 us an argument more than Numba's dispatcher.  So after ``_MOST`` calls, which
-have cost as much as Numba's import, ``Ready`` asks for Numba.
+have cost as much as Numba's import, ``Ready`` imports Numba on a thread, for no turn of an event loop to wait for it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -56,9 +57,8 @@ class Ready:
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Return the results of the kernel."""
-        if (
-            named or "numba" in sys.modules or next(_calls) > _MOST
-        ):  # whoever has Numba has it for all kernels
+        wanted = named or "numba" in sys.modules or next(_calls) > _MOST
+        if wanted and (named or _imported()):  # whoever has Numba has it for all kernels
             return self._numba()(*args, **named)
         found = self._found.get(_kinds(args)) or self._find(args)
         return (self._numba() if found is None else found)(*args)
@@ -75,6 +75,19 @@ class Ready:
             if found is not None:
                 self._found[_kinds(args)] = self._by_types[types] = found
         return found
+
+
+def _imported() -> bool:
+    """Return whether Numba is imported as a whole; if nobody has begun to, do so on a thread: it takes a while."""
+    if (numba := sys.modules.get("numba")) is None:
+        _begin()
+        return False
+    return not getattr(numba.__spec__, "_initializing", False)
+
+
+@cache
+def _begin() -> None:
+    threading.Thread(target=import_module, args=("numba",), daemon=True).start()
 
 
 def _kinds(args: tuple[Any, ...]) -> tuple[Any, ...]:
