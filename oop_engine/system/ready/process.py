@@ -21,7 +21,7 @@ __all__ = ["process"]
 _unpickled: dict[int, Any] = {}  # by where the pickle is in code, which stays loaded
 
 
-@ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
+@ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)  # type: ignore[untyped-decorator]
 def _unpickle(address: int, size: int, _: int) -> Any:
     """Return an object that code has in itself, such as the type of an array that it returns.
 
