@@ -20,11 +20,11 @@ from oop_engine.operators import (
     Band,
     BoundedDisorder,
     Count,
+    Filter,
     Meld,
     OAJoin,
     Project,
     Punctuate,
-    Select,
     Sliding,
     Sum,
     Tumbling,
@@ -57,7 +57,7 @@ def by_hand(name: str, operator: WindowAggregate) -> Graph:
     graph = Graph(name)
     log = graph.add("event-time", Punctuate(BoundedDisorder(LATE)), graph.source("log", SCHEMA))
     graph.sink(
-        "result", graph.add("agg", operator, graph.add("filter", Select(pc.field("status") >= 300), log))
+        "result", graph.add("agg", operator, graph.add("filter", Filter(pc.field("status") >= 300), log))
     )
     return graph
 
@@ -84,7 +84,7 @@ def join_by_hand() -> Graph:
     graph, both = both_by_hand("join")
     sides = []
     for at, side in enumerate("ab"):
-        few = graph.add(f"{side}-few", Select(pc.field("bytes") < 30), both[at])
+        few = graph.add(f"{side}-few", Filter(pc.field("bytes") < 30), both[at])
         sides.append(graph.add(f"{side}-columns", Project(["ts", "host", "bytes"]), few))
     pairs = graph.add("join", OAJoin([("host", "host")], Band("0 s", "100 ms")), *sides)
     graph.sink("result", graph.add("agg", WindowAggregate(Tumbling("10 s"), {"n": Count()}), pairs))

@@ -12,10 +12,10 @@ from oop_engine.operators import (
     Band,
     BoundedDisorder,
     Count,
+    Filter,
     Max,
     OAJoin,
     Punctuate,
-    Select,
     Sliding,
     Sum,
     Tumbling,
@@ -89,4 +89,4 @@ def _bids(graph: Graph) -> Stream:
     }
     events = graph.source("tuples", Schema(kinds, "ts", "us"))
     promised = graph.add("progress", Punctuate(BoundedDisorder("2 s"), "1 s"), events)
-    return graph.add("bids", Select(pc.field("kind") == 2), promised)
+    return graph.add("bids", Filter(pc.field("kind") == 2), promised)

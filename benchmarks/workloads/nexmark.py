@@ -22,9 +22,9 @@ from oop_engine.core.graphs.graph import Stream
 from oop_engine.operators import (
     BoundedDisorder,
     Count,
+    Filter,
     Max,
     Punctuate,
-    Select,
     Session,
     Sliding,
     Tumbling,
@@ -48,7 +48,7 @@ class _OfBids(Workload):
     def _bids(self, graph: Graph) -> Stream:
         events = graph.source("tuples", self.schema)
         progress = graph.add("progress", Punctuate(BoundedDisorder("2 s"), "1 s"), events)
-        return graph.add("bids", Select(pc.field("kind") == BID), progress)
+        return graph.add("bids", Filter(pc.field("kind") == BID), progress)
 
 
 class HotItems(_OfBids):

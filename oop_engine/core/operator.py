@@ -75,7 +75,7 @@ class Operator:
     is_union: ClassVar[bool] = False
     """True: each input's tuples go out unchanged, and the minimum of the inputs' bounds (``Meld``)."""
     distributes: bool = False
-    """True: the union of its outputs on several streams is its output on their union (``Select``)."""
+    """True: the union of its outputs on several streams is its output on their union (``Filter``)."""
     makes_progress: ClassVar[bool] = False
     """True for a generator of punctuation, which stands behind a source (``Punctuate``, ``Sort``)."""
     clock_every: int | None = None

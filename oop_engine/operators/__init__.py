@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # operators
     from oop_engine.operators.multi_way_join import MultiJoin as MultiJoin
     from oop_engine.operators.oa_join import OAJoin as OAJoin
     from oop_engine.operators.project import Project as Project
-    from oop_engine.operators.select import Select as Select
+    from oop_engine.operators.filter import Filter as Filter
     from oop_engine.operators.split import Split as Split
     from oop_engine.operators.top_n import TopN as TopN
     from oop_engine.operators.window_aggregate import WindowAggregate as WindowAggregate

@@ -131,7 +131,7 @@ class Split(Operator):
 
 @dataclass(frozen=True)
 class Goes:
-    """The predicate of a ``Select`` that passes the tuples that a split gives to one of its ports."""
+    """The predicate of a ``Filter`` that passes the tuples that a split gives to one of its ports."""
 
     split: Split
     port: str

@@ -19,7 +19,7 @@ from oop_engine.operators.distinct import Distinct
 from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.project import Project
-from oop_engine.operators.select import Select
+from oop_engine.operators.filter import Filter
 from oop_engine.operators.top_n import TopN
 from oop_engine.operators.values.expressions import Expression
 from oop_engine.operators.windows import Windows
@@ -88,7 +88,7 @@ class DataStream(Runnable):
 
     def filter(self, predicate: Expression) -> DataStream:
         """Return the records for which ``predicate`` is true: an expression, a function, or a text in SQL."""
-        return self._then("filter", Select(as_expression(predicate, self.schema, "filter")))
+        return self._then("filter", Filter(as_expression(predicate, self.schema, "filter")))
 
     def select(self, *columns: str, **computed: Expression) -> DataStream:
         """Return some columns, and computed ones; the event time stays without being named."""

@@ -17,7 +17,7 @@ from oop_engine.core.graphs.stream import Stream
 from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.policies.late import Late
-from oop_engine.operators.select import Select
+from oop_engine.operators.filter import Filter
 from oop_engine.query.event_time import EventTime
 from oop_engine.query.feeds import disorder_of
 from oop_engine.query.shared import SharedAggregate, windows_of
@@ -128,7 +128,7 @@ class _Builder:
     def _alone(self, late: Stream, in_time: Stream, key: Any) -> Stream:
         """Return late records where those in time are read by nothing: each output of a node leads somewhere."""
         if key not in self._nodes:
-            nothing = self.built.graph.add(self._free("in-time"), Select(pc.scalar(value=False)), in_time)
+            nothing = self.built.graph.add(self._free("in-time"), Filter(pc.scalar(value=False)), in_time)
             self._nodes[key] = self.built.graph.add(self._free("late"), Meld(2), late, nothing)
         return self._nodes[key]
 

@@ -16,7 +16,7 @@ from oop_engine.operators.joining.bands import AsOf, Band
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.oa_join import OAJoin
 from oop_engine.operators.policies.policies import PerGroup
-from oop_engine.operators.select import Select
+from oop_engine.operators.filter import Filter
 from oop_engine.operators.top_n import TopN
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Global, Landmark, PartitionedTupleBased, SlideByTuple, TupleBased
@@ -46,7 +46,7 @@ def pushed_down(plan: Plan) -> list[tuple[str, str]]:
     for node in plan.nodes:
         if isinstance(node.operator, OAJoin | Meld):
             names = [one.node for one in node.inputs]
-            before = [one for one in plan.nodes if one.name in names and isinstance(one.operator, Select)]
+            before = [one for one in plan.nodes if one.name in names and isinstance(one.operator, Filter)]
             filters += [(one.name, f"before {node.name!r}") for one in before]
     return read + filters
 

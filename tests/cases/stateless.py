@@ -13,10 +13,10 @@ from oop_engine.operators.distinct import Distinct
 from oop_engine.operators.edge.shed import Shed
 from oop_engine.operators.edge.stamp import Stamp
 from oop_engine.operators.expire import Expire
+from oop_engine.operators.filter import Filter
 from oop_engine.operators.keys.key_codes import key_hashes
 from oop_engine.operators.latest import Latest
 from oop_engine.operators.project import Project
-from oop_engine.operators.select import Select
 from oop_engine.operators.split import Split
 from tests.cases import Case, Row
 from tests.naive.stateless import (
@@ -68,8 +68,8 @@ PREDICATES = {"a": pc.field("k") == "a", "positive": is_positive}
 RENAMED = {"time": "ts", "key": "k", "twice": pc.field("n") * 2}
 
 CASES = [
-    Case("select-expression", Select(pc.field("k") == "a"), (PLAIN,), lambda i: select(i[0], is_a)),
-    Case("select-function", Select(is_positive), (PLAIN,), lambda i: select(i[0], positive)),
+    Case("select-expression", Filter(pc.field("k") == "a"), (PLAIN,), lambda i: select(i[0], is_a)),
+    Case("select-function", Filter(is_positive), (PLAIN,), lambda i: select(i[0], positive)),
     Case(
         "project-names",
         Project(["k", "at"]),

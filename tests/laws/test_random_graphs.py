@@ -21,6 +21,7 @@ from oop_engine.operators.aggregates import Count, First, Last, Max, Min, Sum
 from oop_engine.operators.apply import Apply
 from oop_engine.operators.distinct import Distinct
 from oop_engine.operators.edge.punctuate import Punctuate
+from oop_engine.operators.filter import Filter
 from oop_engine.operators.joining.bands import Band, TumblingBand
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.oa_join import OAJoin
@@ -30,7 +31,6 @@ from oop_engine.operators.project import Project
 from oop_engine.operators.rewrites.described import described
 from oop_engine.operators.rewrites.in_order import Windowing, in_order
 from oop_engine.operators.rewrites.pruned import pruned
-from oop_engine.operators.select import Select
 from oop_engine.operators.split import Split
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Sliding
@@ -120,7 +120,7 @@ def predicate(draw: st.DrawFn, told: Told) -> tuple[pc.Expression, Callable[[Row
 def add_select(draw: st.DrawFn, built: Built) -> None:
     told = draw(st.sampled_from(built.told))
     expression, test = predicate(draw, told)
-    built.add(Select(expression), [told], stateless.select(told.rows, test))
+    built.add(Filter(expression), [told], stateless.select(told.rows, test))
 
 
 def add_split(draw: st.DrawFn, built: Built) -> None:

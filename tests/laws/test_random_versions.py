@@ -18,11 +18,11 @@ from oop_engine.operators import (
     Count,
     Distinct,
     Emit,
+    Filter,
     Finalize,
     Max,
     OAJoin,
     Punctuate,
-    Select,
     Session,
     Sliding,
     Sum,
@@ -73,7 +73,7 @@ class Plan:
             case "joined":
                 return graph.add("joined", OAJoin([("k", "k")], Band(0, 10)), first, first)
             case "selected":
-                return graph.add("some", Select(pc.field("n") > 1), first)
+                return graph.add("some", Filter(pc.field("n") > 1), first)
         return first
 
 

@@ -1,4 +1,4 @@
-"""Select, project, apply, split, distinct, stamps and negative tuples, from their definitions, row by row."""
+"""Filter, project, apply, split, distinct, stamps and negative tuples, from their definitions, row by row."""
 
 from __future__ import annotations
 

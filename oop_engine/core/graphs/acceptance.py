@@ -24,7 +24,7 @@ _METHODS = (
 _NAME = re.compile(r"[\w-]+")
 _SUCH = {
     "source": "a schema, Schema(columns, progressing)",
-    "operator": "an operator, such as Select('flag')",
+    "operator": "an operator, such as Filter('flag')",
 }
 
 

@@ -33,7 +33,7 @@ from oop_engine.operators.in_order.merge import Merge
 from oop_engine.operators.in_order.sort import Sort
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.project import Project
-from oop_engine.operators.select import Select
+from oop_engine.operators.filter import Filter
 from oop_engine.operators.values.expressions import evaluate, filled
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.runners.feeds.forms import Intake
@@ -46,7 +46,7 @@ Integers = NDArray[np.int64]
 def true_answer(graph: Graph, feeds: Mapping[str, Iterable[Message]]) -> pa.Table:
     """Return all results of the graph's sink, in no order, and with ``COMPLETE_AT`` where all pages have arrivals.
 
-    Punctuate, Sort, Describe, Meld, Merge, Select, Project, Apply, and aggregates of all kinds of windows, one or
+    Punctuate, Sort, Describe, Meld, Merge, Filter, Project, Apply, and aggregates of all kinds of windows, one or
     several by name, but for those that leave in lulls; no tuple is late.  Where arrival matters (windows by arrival,
     equal times without a tie) there is one source before them, and no union.
     O(tuples x windows a tuple), with all of it in memory.
@@ -123,9 +123,9 @@ def _all(operator: Any, tables: list[pa.Table], schema: Schema, out: Schema) -> 
     return pa.concat_tables([table.select(shared) for table in tables])
 
 
-def _selected(operator: Select, tables: list[pa.Table], schema: Schema, out: Schema) -> pa.Table:
+def _selected(operator: Filter, tables: list[pa.Table], schema: Schema, out: Schema) -> pa.Table:
     batches = [
-        batch.filter(filled(evaluate("Select", [operator.predicate], [pa.bool_()], batch)[0]))
+        batch.filter(filled(evaluate("Filter", [operator.predicate], [pa.bool_()], batch)[0]))
         for batch in tables[0].to_batches()
     ]
     return pa.Table.from_batches(batches, schema=tables[0].schema)
@@ -205,14 +205,14 @@ _DEFINITIONS: dict[type, Callable[[Any, list[pa.Table], Schema, Schema], pa.Tabl
     Describe: _as_it_is,
     Meld: _all,
     Merge: _all,
-    Select: _selected,
+    Filter: _selected,
     Project: _computed,
     Apply: _computed,
     WindowAggregate: _aggregated,
     BufferingAggregate: _aggregated,
 }
 
-_IN_LINE = (Punctuate, Sort, Describe, Select, Project, Apply)
+_IN_LINE = (Punctuate, Sort, Describe, Filter, Project, Apply)
 
 
 def _key(column: pa.ChunkedArray) -> pa.ChunkedArray:

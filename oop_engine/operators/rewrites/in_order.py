@@ -43,7 +43,7 @@ from oop_engine.operators.policies.policies import Ordered, Upstream
 from oop_engine.operators.project import Project
 from oop_engine.operators.rewrites.early_halves import aggregated_early
 from oop_engine.operators.rewrites.pruned import narrows, pruned
-from oop_engine.operators.select import Select
+from oop_engine.operators.filter import Filter
 from oop_engine.operators.slicing.tagger import bind
 from oop_engine.operators.split import Goes, Split
 from oop_engine.operators.window_aggregate import WindowAggregate
@@ -279,12 +279,12 @@ def _late(twin: Graph, plan: Plan, stream: Stream, to: Node) -> Stream:
         kind = "a source" if operator is None else type(operator).__name__
         msg = (
             f"node {to.name!r}: generous slack needs one Punctuate before it, and between them only "
-            f"Select, Split, Apply, Project; {before.name} ({kind}) is in between: use consistent slack"
+            f"Filter, Split, Apply, Project; {before.name} ({kind}) is in between: use consistent slack"
         )
         raise GraphError(msg)
     name = f"{before.name}_late"
     if isinstance(operator, Split):
-        name, operator = f"{before.name}_{stream.port}_late", Select(Goes(operator, stream.port))
+        name, operator = f"{before.name}_{stream.port}_late", Filter(Goes(operator, stream.port))
     if name not in twin.nodes:
         twin.add(name, operator, _late(twin, plan, before.inputs[0], to))
     return Stream(name)

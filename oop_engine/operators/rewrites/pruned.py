@@ -1,7 +1,7 @@
 """A graph in which only the columns travel that are read: a ``Project`` drops the others as soon as it can.
 
     Punctuate  ->  Punctuate, Project    where later operators do not read all columns
-    Select     ->  Select, Project       the same, of those that it reads itself
+    Filter     ->  Filter, Project       the same, of those that it reads itself
     Project    ->  Project               without the columns that no later operator reads
 
 Operators answer which columns they read (``Operator.reads``), from the sinks to the sources; a sink reads all of its
@@ -17,7 +17,7 @@ from oop_engine.core.graphs.graph import Graph, Node, Plan, Stream
 from oop_engine.core.operator import Operator
 from oop_engine.core.schema import Schema
 from oop_engine.operators.project import Project
-from oop_engine.operators.select import Select
+from oop_engine.operators.filter import Filter
 from oop_engine.operators.window_aggregate import WindowAggregate
 
 __all__ = ["narrows", "pruned"]
@@ -95,7 +95,7 @@ class _Pruning:
         """Tell whether a ``Project`` in front of an operator is worth its pass."""
         if not self._stores or isinstance(operator, self._stores):
             return read < there
-        return isinstance(operator, Select) and 2 * read <= there
+        return isinstance(operator, Filter) and 2 * read <= there
 
     def _narrow(self, stream: Stream, columns: list[str]) -> Stream:
         """Return the stream with ``columns`` alone: one that is there, or a new one."""

@@ -19,7 +19,7 @@ __all__ = ["AfterDelay", "AfterMatch", "OnRequest"]
 @checked_arguments
 @dataclass(frozen=True, eq=False)
 class AfterMatch(Trigger):
-    """A tuple came for which ``predicate`` is true, as in ``Select``: a punctuation mark, the end of a segment.
+    """A tuple came for which ``predicate`` is true, as in ``Filter``: a punctuation mark, the end of a segment.
 
     Raises ``GraphError`` when the graph is built if it is not boolean.
     """

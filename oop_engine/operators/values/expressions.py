@@ -1,4 +1,4 @@
-"""Expressions that Select, Project, Apply and Split compute from the columns of a page.
+"""Expressions that Filter, Project, Apply and Split compute from the columns of a page.
 
 An expression is one of
 

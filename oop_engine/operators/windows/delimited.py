@@ -39,7 +39,7 @@ Scope = Literal["group", "stream"]
 class Delimited:
     """Windows ``[marker, next marker)``, cut by the tuples for which ``marker`` is true.
 
-    ``marker``: a predicate as ``Select`` takes it.  ``scope``: markers cut the windows of their own group, or of all
+    ``marker``: a predicate as ``Filter`` takes it.  ``scope``: markers cut the windows of their own group, or of all
     groups of the "stream".  The first window begins with the first tuple; the last one ends behind the last tuple.  A
     window is complete once a marker is at the bound or below.  Tuples of one time are in one window.
     Raises ``GraphError`` if the marker is not boolean.

@@ -49,7 +49,7 @@ class Frames:
     First is so in order of time.  Both tuples are in it, and it is ``[first, last + 1)``.  Frames of a group do not
     overlap; tuples between them are in none.  ``most``: a frame has tuples of less than so long after its first, and
     closes then.  ``unfinished``: at the end, those still open leave too.  ``enter``, ``leave``: predicates as
-    ``Select`` takes them.  ``tie``: columns that order tuples of one time, before their arrival.
+    ``Filter`` takes them.  ``tie``: columns that order tuples of one time, before their arrival.
     Raises ``GraphError`` if a predicate is not boolean.
 
     >>> import pyarrow as pa, pyarrow.compute as pc

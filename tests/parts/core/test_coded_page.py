@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from oop_engine import Page, Schema
 from oop_engine.core.late.coded_page import CodedPage
 from oop_engine.core.page import concat
-from oop_engine.operators import Count, Select, Sum, Tumbling, WindowAggregate
+from oop_engine.operators import Count, Filter, Sum, Tumbling, WindowAggregate
 from oop_engine.testing import END, Driver
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.string(), "v": pa.int64(), "t": pa.string()}, "ts", "s")
@@ -81,7 +81,7 @@ def test_operators_answer_as_for_texts(
     plain, coded = both(rows, None)
     for make in (
         lambda: WindowAggregate(Tumbling(7), asked, by=by),
-        lambda: Select(pc.field("t") == "x"),
+        lambda: Filter(pc.field("t") == "x"),
     ):
         found = []
         for page in (plain, coded):

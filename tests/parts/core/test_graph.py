@@ -210,7 +210,7 @@ CASES: list[tuple[Callable[[Graph], None], str]] = [
         sink_the_wrong_way_round,
         "graph 'toy': a name is made of letters, digits, '_' and '-'; got Stream(node='ticks', port=''): the name",
     ),
-    (no_operator, "graph 'toy': 'fork' must have an operator, such as Select('flag'); got <class"),
+    (no_operator, "graph 'toy': 'fork' must have an operator, such as Filter('flag'); got <class"),
     (no_schema, "graph 'toy': 'more' must have a schema, Schema(columns, progressing); got ts: int64"),
     (inputs_in_a_list, "an input is a Stream, or its name, each for itself; got ['ticks', 'ticks']"),
     (unknown_input, "node 'pass': its input 'tickz' is not in graph 'toy'"),

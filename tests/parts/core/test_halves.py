@@ -15,11 +15,11 @@ from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.graphs.halves import consolidated
 from oop_engine.operators.aggregates import Count, Sum
 from oop_engine.operators.edge.punctuate import Punctuate
+from oop_engine.operators.filter import Filter
 from oop_engine.operators.levels.partial_aggregate import PartialAggregate
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.policies.policies import BoundedDisorder
 from oop_engine.operators.project import Project
-from oop_engine.operators.select import Select
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Landmark, Sliding, Tumbling, TupleBased
 from oop_engine.testing import multiset
@@ -69,7 +69,7 @@ def test_a_meld_moves_behind_the_first_halves_and_so_does_what_is_between():
     graph.add(
         "more", Meld(2), "meld", graph.add("edge2", Punctuate(BoundedDisorder(5)), graph.source("s2", SCHEMA))
     )
-    graph.add("some", Select(pc.field("n") > 0), "more")
+    graph.add("some", Filter(pc.field("n") > 0), "more")
     graph.add("narrow", Project(["ts", "n"]), "some")
     graph.sink("out", graph.add("sum", WindowAggregate(Sliding(20, 10), {"s": Sum("n")}), "narrow"))
     assert inputs(consolidated(graph)) == {
@@ -84,7 +84,7 @@ def test_a_meld_moves_behind_the_first_halves_and_so_does_what_is_between():
 
 def test_what_others_read_stays_where_it_is():
     graph = melded(2)
-    graph.add("some", Select(pc.field("n") > 0), "meld")
+    graph.add("some", Filter(pc.field("n") > 0), "meld")
     graph.sink("raw", "meld")
     graph.sink("out", graph.add("count", WindowAggregate(Tumbling(10), {"n": Count()}), "some"))
     found = inputs(consolidated(graph))
@@ -113,7 +113,7 @@ def test_what_cannot_be_split_stays(windows):
 
 def test_a_name_that_is_taken_is_said():
     graph = melded(1)
-    graph.add("count-partial", Select(pc.field("n") > 0), "meld")
+    graph.add("count-partial", Filter(pc.field("n") > 0), "meld")
     graph.sink("out", graph.add("count", WindowAggregate(Tumbling(10), {"n": Count()}), "count-partial"))
     with pytest.raises(GraphError, match="there is a 'count-partial' already"):
         consolidated(graph)

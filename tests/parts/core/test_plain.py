@@ -19,11 +19,11 @@ from oop_engine.operators import (
     BoundedDisorder,
     Count,
     Distinct,
+    Filter,
     Meld,
     OAJoin,
     Project,
     Punctuate,
-    Select,
     Tumbling,
     WindowAggregate,
 )
@@ -41,7 +41,7 @@ KINDS = [
 ]
 OPERATORS: list[Operator] = [
     WindowAggregate(Tumbling(10), {"n": Count()}, ("k",)),
-    Select(lambda batch: pc.greater(batch["ts"], 1)),
+    Filter(lambda batch: pc.greater(batch["ts"], 1)),
     Punctuate(BoundedDisorder(0), 1),
     Distinct(("k",)),
     Project({"ts": "ts", "key": "k"}),

@@ -15,7 +15,7 @@ from oop_engine import Graph, GraphError, Operator, Schema, replay, scan, sql
 from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.graphs.fingerprint import described, fingerprint
 from oop_engine.core.graphs.plain import of_plain, plain
-from oop_engine.operators import Emit, Late, Select
+from oop_engine.operators import Emit, Filter, Late
 from oop_engine.testing import Case
 from oop_engine.triggers import AfterAny, AfterCount, AfterDelay
 from tests.cases import all_cases
@@ -83,7 +83,7 @@ def test_a_value_is_the_same_again(value: Any) -> None:
 
 
 def test_expressions_have_their_text_and_go_on() -> None:
-    data = plain(Select(PREDICATE), "here")
+    data = plain(Filter(PREDICATE), "here")
     assert data["with"]["predicate"]["expression"] == str(PREDICATE)
     assert str(of_plain(data, "here", {}).predicate) == str(PREDICATE)
 
@@ -103,9 +103,9 @@ def test_a_query_is_the_same_graph_again(name: str) -> None:
 def test_a_function_is_refused_by_name() -> None:
     graph = Graph("g")
     log = graph.source("log", SCHEMA)
-    graph.sink("out", graph.add("long", Select(is_long), log))
+    graph.sink("out", graph.add("long", Filter(is_long), log))
     with pytest.raises(
-        GraphError, match="graph 'g', node 'long', predicate of Select: is_long is a function"
+        GraphError, match="graph 'g', node 'long', predicate of Filter: is_long is a function"
     ):
         graph.plain()
 
@@ -147,7 +147,7 @@ def alone(kind: str, own: Any = None) -> dict[str, Any]:
         alone("thing"),
         alone("operator", {"kind": "oop_engine.operators.Late", "member": "DROP"}),
         alone("source", {"kind": "oop_engine.operators.annotations", "with": {}}),
-        alone("operator", {"kind": "oop_engine.operators.Select", "with": {"x": 1}}),
+        alone("operator", {"kind": "oop_engine.operators.Filter", "with": {"x": 1}}),
         alone("operator", {"kind": "os.system", "with": {"command": "true"}}),
         alone("operator", {"expression": "x", "arrow": "eA=="}),
         alone("operator", {"__class__": "os.system"}),

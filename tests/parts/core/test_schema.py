@@ -56,9 +56,9 @@ def test_a_schema_survives_pickling() -> None:
 def test_asking_for_columns() -> None:
     assert PACKETS.has(["src", "ts"])
     assert not PACKETS.has(["dst"])
-    PACKETS.require(["src"], "Select")
-    with pytest.raises(GraphError, match=r"^Select: no column 'dst' in its input; there are ts, len, src$"):
-        PACKETS.require(["src", "dst"], "Select")
+    PACKETS.require(["src"], "Filter")
+    with pytest.raises(GraphError, match=r"^Filter: no column 'dst' in its input; there are ts, len, src$"):
+        PACKETS.require(["src", "dst"], "Filter")
 
 
 def test_some_columns_keep_the_progressing_attribute() -> None:

@@ -15,11 +15,11 @@ from oop_engine.operators import (
     Band,
     Count,
     Distinct,
+    Filter,
     Meld,
     OAJoin,
     Ordered,
     Punctuate,
-    Select,
     Tumbling,
     WindowAggregate,
 )
@@ -48,7 +48,7 @@ def behind(operator: Operator, *before: Operator) -> Graph:
     ],
 )
 def test_what_waits_for_promises_that_nobody_makes_is_told(operator: Operator, what: str) -> None:
-    before = Select(pa.compute.field("ts") >= 0)
+    before = Filter(pa.compute.field("ts") >= 0)
     assert waiting(behind(operator, before).plan()) == {
         "s": "graph 'g': no Punctuate follows source 's', so unless its feed carries punctuation, "
         f"these wait for its end: 'last' ({what}); put a Punctuate behind it"
@@ -57,7 +57,7 @@ def test_what_waits_for_promises_that_nobody_makes_is_told(operator: Operator, w
 
 
 @pytest.mark.parametrize(
-    "operator", [Select(pa.compute.field("ts") >= 0), WindowAggregate(TupleBased(2, 2), COUNT)]
+    "operator", [Filter(pa.compute.field("ts") >= 0), WindowAggregate(TupleBased(2, 2), COUNT)]
 )
 def test_what_waits_for_no_promise_is_not(operator: Operator) -> None:
     assert waiting(behind(operator).plan()) == {}

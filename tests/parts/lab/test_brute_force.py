@@ -47,12 +47,12 @@ from oop_engine.operators import (
     BoundedDisorder,
     Count,
     Distinct,
+    Filter,
     Max,
     Meld,
     Min,
     Project,
     Punctuate,
-    Select,
     Session,
     Sliding,
     Sum,
@@ -154,13 +154,13 @@ def test_what_stands_before_a_window_is_evaluated_too() -> None:
     edges = [
         graph.add(f"e{i}", Punctuate(BoundedDisorder(200)), graph.source(f"s{i}", SCHEMA)) for i in (0, 1)
     ]
-    some = graph.add("some", Select(pc.field("n") > 0), graph.add("meld", Meld(2), *edges))
+    some = graph.add("some", Filter(pc.field("n") > 0), graph.add("meld", Meld(2), *edges))
     twice = graph.add("twice", Apply({"y": pc.field("n") * 2}), some)
     short = graph.add("short", Project({"t": "ts", "who": "k", "y": "y"}), twice)
     minutes = graph.add(
         "count", WindowAggregate(Tumbling(30), {"y": Sum("y"), "n": Count()}, by=("who",)), short
     )
-    graph.sink("answers", graph.add("many", Select(pc.field("n") > 3), minutes))
+    graph.sink("answers", graph.add("many", Filter(pc.field("n") > 3), minutes))
     feeds: dict[str, list[Message]] = {f"s{i}": [page(200, seed=i)] for i in (0, 1)}
     truth = true_answer(graph, feeds)
     done = replay(graph, feeds).results["answers"]

@@ -16,7 +16,7 @@ from oop_engine.lab.answers import Match, missing_and_wrong
 from oop_engine.lab.comparison import compare
 from oop_engine.lab.origin import changed_figures
 from oop_engine.lab.scenario import COMPLETE_AT, Scenario, Variant, find, load
-from oop_engine.operators import Count, Ordered, Punctuate, Select, Tumbling, Upstream, WindowAggregate
+from oop_engine.operators import Count, Filter, Ordered, Punctuate, Tumbling, Upstream, WindowAggregate
 from oop_engine.operators.rewrites.in_order import in_order
 
 TOY = """
@@ -178,10 +178,10 @@ def test_without_a_truth_nothing_is_called_true(tmp_path: Path) -> None:
 
 def test_plans_that_differ_from_the_first_are_told(tmp_path: Path) -> None:
     text = TOY.replace("truth=truth,", "").replace(
-        "import pyarrow as pa", "import pyarrow as pa\nfrom oop_engine.operators import Select"
+        "import pyarrow as pa", "import pyarrow as pa\nfrom oop_engine.operators import Filter"
     )
     text = text.replace(
-        '(values["slack"]), Hold', '(values["slack"]), Select(lambda rows: rows["id"].to_numpy() > 0), Hold'
+        '(values["slack"]), Hold', '(values["slack"]), Filter(lambda rows: rows["id"].to_numpy() > 0), Hold'
     )
     found = compare(written(tmp_path, text), {"slack": "8"})
     assert [claim.verdict for claim in found.claims[:2]] == ["not checked", "fails"]
@@ -297,7 +297,7 @@ def counted(edge: Punctuate, keys: tuple[str, ...] = (), only: str | None = None
     graph = Graph("counted")
     stream = graph.add("edge", edge, graph.source("in", SECONDS))
     if only is not None:
-        stream = graph.add("only", Select(lambda batch: pc.equal(batch["k"], only)), stream)
+        stream = graph.add("only", Filter(lambda batch: pc.equal(batch["k"], only)), stream)
     graph.sink("out", graph.add("count", WindowAggregate(Tumbling(10), {"n": Count()}, keys), stream))
     return graph
 

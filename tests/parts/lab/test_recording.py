@@ -12,10 +12,10 @@ from oop_engine.operators import (
     Apply,
     BoundedDisorder,
     Count,
+    Filter,
     Late,
     Meld,
     Punctuate,
-    Select,
     Tumbling,
     Upstream,
     WindowAggregate,
@@ -37,7 +37,7 @@ def graph(late: Late = Late.DROP) -> Graph:
         "edge", Punctuate(BoundedDisorder(5), granularity=10, late=late), made.source("source", SCHEMA)
     )
     count = made.add("count", WindowAggregate(Tumbling(10), {"n": Count()}, by=("k",)), edge)
-    made.sink("answers", made.add("some", Select(lambda rows: rows["n"].to_numpy() > 0), count))
+    made.sink("answers", made.add("some", Filter(lambda rows: rows["n"].to_numpy() > 0), count))
     return made
 
 

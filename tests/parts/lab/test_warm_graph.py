@@ -19,7 +19,7 @@ from oop_engine.core.operator import Emission, Operator
 from oop_engine.lab import warm
 from oop_engine.lab.invented import invented
 from oop_engine.lab.own.without_own import is_own
-from oop_engine.operators import BoundedDisorder, Count, Max, Punctuate, Select, Tumbling, WindowAggregate
+from oop_engine.operators import BoundedDisorder, Count, Filter, Max, Punctuate, Tumbling, WindowAggregate
 from tests.children import MOST_S
 
 CODE = """
@@ -240,7 +240,7 @@ def kept(batch: pa.RecordBatch) -> pa.Array:
 async def test_nothing_of_the_user_is_called_unasked(caplog: pytest.LogCaptureFixture) -> None:
     graph, schema = Graph("mine"), Schema({"ts": pa.int64(), "n": pa.int64()}, "ts", "s")
     edge = graph.add("edge", Punctuate(BoundedDisorder(5)), graph.source("in", schema))
-    some = graph.add("some", Select(kept), edge)
+    some = graph.add("some", Filter(kept), edge)
     total = UserDefined(lifted, either, result, reads=("n",), state_types=("int64",), returns=pa.int64())
     mine = graph.add("mine", WindowAggregate(Tumbling(10), {"total": total}), some)
     graph.sink("out", graph.add("all", WindowAggregate(Tumbling(100), {"most": Max("total")}), mine))
@@ -254,9 +254,9 @@ async def test_nothing_of_the_user_is_called_unasked(caplog: pytest.LogCaptureFi
 
 def test_what_a_library_has_is_not_the_users() -> None:
     of_library = (
-        Select(pc.field("n") > 3),
+        Filter(pc.field("n") > 3),
         WindowAggregate(Tumbling(10), {"n": Count()}),
         Punctuate(BoundedDisorder(5)),
     )
     assert not any(map(is_own, of_library))
-    assert all(map(is_own, (Fails(), Select(kept), Select(partial(kept)), {"a": [Fails]})))
+    assert all(map(is_own, (Fails(), Filter(kept), Filter(partial(kept)), {"a": [Fails]})))

@@ -15,13 +15,13 @@ from oop_engine.operators.aggregates import Count
 from oop_engine.operators.apply import Apply
 from oop_engine.operators.distinct import Distinct
 from oop_engine.operators.edge.punctuate import Punctuate
+from oop_engine.operators.filter import Filter
 from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.policies.late import Slack
 from oop_engine.operators.policies.policies import BoundedDisorder
 from oop_engine.operators.project import Project
 from oop_engine.operators.rewrites.in_order import in_order
-from oop_engine.operators.select import Select
 from oop_engine.operators.split import Split
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Landmark, Sliding, Tumbling, Windows
@@ -79,7 +79,7 @@ def test_a_late_tuple_is_in_the_windows_that_are_open_by_then(
 @given(ROWS, st.integers(1, 20), st.sampled_from([None, 1, 10]))
 def test_late_tuples_take_the_way_of_all_others(rows: list[Row], size: int, granularity: int | None) -> None:
     plain = windowed(Sliding(10, 5), 3, granularity)
-    ways = [Select(pc.field("n") > 1), Split({"much": pc.field("n") > 1}, rest="rest")]
+    ways = [Filter(pc.field("n") > 1), Split({"much": pc.field("n") > 1}, rest="rest")]
     between = windowed(Sliding(10, 5), 3, granularity, Apply({"n": pc.field("n") * 2}), Project(["ts", "n"]))
     assert fed(between, rows, size) == fed(plain, rows, size)
     selected = fed(windowed(Sliding(10, 5), 3, granularity, ways[0]), rows, size)

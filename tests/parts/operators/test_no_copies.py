@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 import pytest
 
 from oop_engine import Operator, Page, Schema
-from oop_engine.operators import Meld, Project, Select
+from oop_engine.operators import Filter, Meld, Project
 from oop_engine.testing import Driver
 from oop_engine.thesis import Merge
 
@@ -31,7 +31,7 @@ def places(column: pa.Array) -> list[tuple[int, int] | None]:
     ("operator", "kept"),
     [
         (Meld(1), {name: name for name in SCHEMA.names}),
-        (Select(pc.field("ts") > 0), {name: name for name in SCHEMA.names}),
+        (Filter(pc.field("ts") > 0), {name: name for name in SCHEMA.names}),
         (Project(["d", "ts", "k"]), {"d": "d", "ts": "ts", "k": "k"}),
         (Project({"at": "ts", "key": "k", "twice": pc.field("x") * 2}), {"at": "ts", "key": "k"}),
         (
@@ -40,7 +40,7 @@ def places(column: pa.Array) -> list[tuple[int, int] | None]:
         ),
         (Merge(1), {name: name for name in SCHEMA.names}),
     ],
-    ids=["Meld", "Select", "Project", "Project, computed", "Project, by a function", "Merge"],
+    ids=["Meld", "Filter", "Project", "Project, computed", "Project, by a function", "Merge"],
 )
 def test_buffers_are_passed_on(operator: Operator, kept: dict[str, str], page: Page) -> None:
     said = Driver(operator, SCHEMA).feed(0, page)

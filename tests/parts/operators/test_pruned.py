@@ -19,6 +19,7 @@ from oop_engine.operators import (
     Distinct,
     Emit,
     Expire,
+    Filter,
     Finalize,
     Guard,
     Late,
@@ -29,7 +30,6 @@ from oop_engine.operators import (
     Ordered,
     Project,
     Punctuate,
-    Select,
     Session,
     Shed,
     Stamp,
@@ -67,7 +67,7 @@ def united(by: tuple[str, ...] = ("k",)) -> Graph:
     links = [
         graph.add(
             f"{name}-long",
-            Select(pc.field("flag") == 1),
+            Filter(pc.field("flag") == 1),
             graph.add(f"{name}-edge", Punctuate(BoundedDisorder(9)), graph.source(name, WIDE)),
         )
         for name in ("one", "two")
@@ -139,7 +139,7 @@ def test_what_is_pruned_stays_as_it_is() -> None:
 def test_a_function_may_read_any_column() -> None:
     graph = Graph("any")
     edge = graph.add("edge", Punctuate(Ordered()), graph.source("one", WIDE))
-    some = graph.add("some", Select(lambda batch: pc.equal(batch["a"], 1)), edge)
+    some = graph.add("some", Filter(lambda batch: pc.equal(batch["a"], 1)), edge)
     graph.sink("out", graph.add("n", WindowAggregate(Tumbling(10), {"n": Count()}), some))
     assert kept(in_order(graph), Sort) == {"edge": WIDE.names}
 
@@ -268,14 +268,14 @@ def test_only_stores_get_fewer_columns_where_they_are_given() -> None:
         graph.add(f"{name}-edge", Punctuate(BoundedDisorder(9)), graph.source(name, WIDE))
         for name in ("one", "two")
     ]
-    some = [graph.add(f"{one.node}-some", Select(pc.field("flag") == 1), one) for one in links]
+    some = [graph.add(f"{one.node}-some", Filter(pc.field("flag") == 1), one) for one in links]
     pairs = graph.add("pairs", OAJoin([("k", "k")], Band(3, 3)), *some)
     few = graph.add("few", Project(["ts", "k", "v"]), pairs)
     graph.sink("out", graph.add("n", WindowAggregate(Tumbling(10), {"s": Sum("v")}, ["k"]), few))
     lazy = pruned(graph, (OAJoin,))
     assert "few" not in lazy.nodes
     # The left v stays for its name, so four of six columns are read there, and three on the right: half of them pay.
-    assert kept(lazy, Select) == {"one-edge-some": WIDE.names, "two-edge-some": ["ts", "k", "flag"]}
+    assert kept(lazy, Filter) == {"one-edge-some": WIDE.names, "two-edge-some": ["ts", "k", "flag"]}
     assert rows(lazy) == rows(graph) == rows(pruned(graph))
     assert pruned(lazy, (OAJoin,)).text() == lazy.text()
 

@@ -32,13 +32,13 @@ from oop_engine.operators import (
     Describe,
     Distinct,
     Emit,
+    Filter,
     Finalize,
     Max,
     Meld,
     OAJoin,
     Project,
     Punctuate,
-    Select,
     Session,
     Sliding,
     Split,
@@ -119,7 +119,7 @@ def without(operator: Operator, seed: int) -> list[Row]:
 
 OPERATORS: dict[str, Callable[[], Operator]] = {
     "finalize": Finalize,
-    "select": lambda: Select(pc.field("v") > 0),
+    "select": lambda: Filter(pc.field("v") > 0),
     "split": lambda: Split({"out": pc.field("k") == "a"}, rest="rest"),
     "apply": lambda: Apply({"w": pc.field("v") * 2}),
     "project": lambda: Project({"ts": "ts", "w": "v"}),

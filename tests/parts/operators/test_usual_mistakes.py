@@ -94,7 +94,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "Project": {"columns": ("ts", "k")},
     "Punctuate": {"policy": Ordered(), "granularity": "1 s", "late": Late.DROP},
     "Quantile": {"column": "v", "q": 0.5, "method": "lower"},
-    "Select": {"predicate": "on"},
+    "Filter": {"predicate": "on"},
     "Session": {"gap": "1 s", "most": "1 min"},
     "Shed": {"one_in": 2, "by": ("k",), "weight": "w"},
     "SlideByTuple": {"range": "1 s", "every": 1, "of": "tuple", "carry": ()},

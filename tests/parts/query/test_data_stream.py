@@ -264,7 +264,7 @@ def test_what_is_shown() -> None:
     assert repr(LOG).startswith("DataStream(ts+: int64")
     html = LOG.filter("bytes > 3").group_by("host").window("5 s").agg(n=Count())._repr_html_()
     assert re.findall(r"<td>(.*?)</td>", html)[:2] == ["host", "string"]
-    order = [html.index(word) for word in ("source", "BoundedDisorder", "Select", "WindowAggregate")]
+    order = [html.index(word) for word in ("source", "BoundedDisorder", "Filter", "WindowAggregate")]
     assert order == sorted(order)
     assert "without event time" in repr(stream("log", {"ts": "int64"}))
 

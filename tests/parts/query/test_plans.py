@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from oop_engine import Page, Schema, UsageError, replay, sql, stream, write_trace
-from oop_engine.operators import Avg, Count, Max, Min, OAJoin, Project, Select, Sum, WindowAggregate
+from oop_engine.operators import Avg, Count, Filter, Max, Min, OAJoin, Project, Sum, WindowAggregate
 from oop_engine.query import DataStream, as_graph, running
 from oop_engine.query.columns_read import columns_read
 from oop_engine.query.graph_of import built
@@ -68,8 +68,8 @@ def test_two_uses_of_a_part_of_a_query_are_one() -> None:
 def test_a_filter_goes_below_a_union() -> None:
     text = "SELECT id FROM (SELECT * FROM log UNION ALL SELECT * FROM other) WHERE bytes > 3"
     query = sql(text, **STREAMS)
-    assert kinds(query)["Select"] == 2
-    assert before(query, "Meld") == {"Select"}
+    assert kinds(query)["Filter"] == 2
+    assert before(query, "Meld") == {"Filter"}
     assert same_rows(query.run().table, answers(text, TABLES))
 
 
@@ -101,7 +101,7 @@ def test_conditions_of_one_side_go_below_a_join(join: str, where: str, below: in
     query = sql(text, **STREAMS)
     nodes = query.graph.nodes
     [node] = [one for one in nodes.values() if isinstance(one.operator, OAJoin)]
-    assert sum(isinstance(nodes[one.node].operator, Select) for one in node.inputs) == below
+    assert sum(isinstance(nodes[one.node].operator, Filter) for one in node.inputs) == below
     assert same_rows(query.run().table, answers(text, TABLES))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from oop_engine import Graph, Operator, Page, Schema, replay
 from oop_engine.extend import Emission
-from oop_engine.operators import Band, Meld, OAJoin, Select
+from oop_engine.operators import Band, Filter, Meld, OAJoin
 from oop_engine.operators.in_order.opib_join import OPIBJoin
 from oop_engine.runners.dispatch import Result
 from oop_engine.testing import Driver
@@ -76,7 +76,7 @@ def test_pairs_of_a_page_leave_a_page_at_a_time(on: Runner) -> None:
     graph = Graph("pairs")
     left, right = graph.source("l", S), graph.source("r", S)
     pairs = graph.add("join", OAJoin([("k", "k")], Band(10_000, 10_000)), left, right)
-    graph.sink("o", graph.add("some", Select(pa.compute.field("ts") >= 0), pairs))
+    graph.sink("o", graph.add("some", Filter(pa.compute.field("ts") >= 0), pairs))
     sizes: list[int] = []
     held: list[int] = []
 

@@ -13,7 +13,7 @@ from oop_engine import ContractError, GroupWise, Linear, Operator, Page, Punctua
 from oop_engine.core.operator import State
 from oop_engine.errors import LateTuple, OperatorError
 from oop_engine.extend import Emission, Message
-from oop_engine.operators import Late, Ordered, Punctuate, Select
+from oop_engine.operators import Filter, Late, Ordered, Punctuate
 from oop_engine.runners.dispatch import Result
 from oop_engine.runners.event_loop import run_async
 from oop_engine.runners.inline import Inline
@@ -70,9 +70,9 @@ def test_a_cancelled_error_of_an_expression_is_too(on: Runner) -> None:
         return pa.array([], pa.bool_())
 
     with pytest.raises(
-        OperatorError, match=r"operator 'o0' \(Select\), page of 1 row, ts 0 to 0 s: CancelledError"
+        OperatorError, match=r"operator 'o0' \(Filter\), page of 1 row, ts 0 to 0 s: CancelledError"
     ):
-        replay(chain(Select(mine), Hold()), {"source": PAGES[:1]}, on=on)
+        replay(chain(Filter(mine), Hold()), {"source": PAGES[:1]}, on=on)
 
 
 @BOTH

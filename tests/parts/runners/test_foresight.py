@@ -19,12 +19,12 @@ from oop_engine.operators import (
     Band,
     BoundedDisorder,
     Count,
+    Filter,
     Late,
     Meld,
     OAJoin,
     PerGroup,
     Punctuate,
-    Select,
     Tumbling,
     WindowAggregate,
 )
@@ -98,7 +98,7 @@ def graph_of(random: np.random.Generator) -> tuple[Graph, list[str]]:
         one = graph.add("edge", Punctuate(policy, every), graph.source("left0", S))
         sides, links = [one, one], ["left0"]
     elif random.random() < 0.15:
-        sides[1] = graph.add("some", Select(pc.field("v") > 3), sides[1])
+        sides[1] = graph.add("some", Filter(pc.field("v") > 3), sides[1])
     keys = KEYS[int(random.integers(len(KEYS)))]
     kind = str(random.choice(["inner"] * 6 + ["left", "anti"]))
     join = OAJoin(keys, BANDS[int(random.integers(len(BANDS)))], kind=kind)

@@ -21,12 +21,12 @@ from oop_engine.operators import (
     Band,
     BoundedDisorder,
     Count,
+    Filter,
     Late,
     Meld,
     OAJoin,
     PerGroup,
     Punctuate,
-    Select,
     Sum,
     Tumbling,
     Upstream,
@@ -47,7 +47,7 @@ Pushed = list[tuple[str, Message]]
 def windows(edge: Operator) -> Graph:
     """Tuples of one source, selected, counted in windows of each group; late ones are a result too."""
     graph = Graph("windows")
-    some = graph.add("some", Select(pc.field("id") >= 2), graph.source("left", SCHEMA))
+    some = graph.add("some", Filter(pc.field("id") >= 2), graph.source("left", SCHEMA))
     promised = graph.add("progress", edge, some)
     if "late" in edge.outputs:
         graph.sink("late", promised["late"])

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 import pytest
 
 from oop_engine import FOREVER, Graph, GroupWise, Linear, Page, Schema, why
-from oop_engine.operators import BoundedDisorder, Count, Meld, Punctuate, Select, Tumbling, WindowAggregate
+from oop_engine.operators import BoundedDisorder, Count, Filter, Meld, Punctuate, Tumbling, WindowAggregate
 from oop_engine.runners.inline import Inline
 
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "s")
@@ -18,7 +18,7 @@ def melded(*, generated: bool) -> Inline:
     edges = [graph.source(name, SCHEMA) for name in ("east", "west", "north")]
     if generated:
         edges = [graph.add(f"{s.node}-edge", Punctuate(BoundedDisorder(5)), s) for s in edges]
-        edges[1] = graph.add("west-filter", Select(pc.field("ts") >= 0), edges[1])
+        edges[1] = graph.add("west-filter", Filter(pc.field("ts") >= 0), edges[1])
     count = WindowAggregate(Tumbling(60), {"n": Count()}, by=("key",))
     graph.sink("out", graph.add("count", count, graph.add("both", Meld(3), *edges)))
     return Inline(graph, lambda result: None)

@@ -12,13 +12,13 @@ from oop_engine.core.graphs.graph import Stream
 from oop_engine.extend import Emission
 from oop_engine.operators.aggregates import Count, Sum
 from oop_engine.operators.edge.punctuate import Punctuate
+from oop_engine.operators.filter import Filter
 from oop_engine.operators.joining.bands import Band
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.oa_join import OAJoin
 from oop_engine.operators.policies.policies import BoundedDisorder, Heartbeat, Ordered
 from oop_engine.operators.project import Project
 from oop_engine.operators.rewrites.in_order import in_order
-from oop_engine.operators.select import Select
 from oop_engine.operators.split import Split
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Landmark, Tumbling, TupleBased
@@ -87,9 +87,9 @@ def test_a_renamed_key_is_still_that_key_and_a_dropped_one_is_not() -> None:
 def test_stateless_operators_never_cause_a_shuffle() -> None:
     graph = Graph("stateless")
     union = graph.add("union", Meld(2), clicks(graph, "a"), clicks(graph, "b"))
-    slow = graph.add("slow", Select(pa.compute.field("ms") > 100), union)
+    slow = graph.add("slow", Filter(pa.compute.field("ms") > 100), union)
     per_user = graph.add("per-user", counted("user"), slow)
-    graph.sink("out", graph.add("many", Select(pa.compute.field("n") > 3), per_user))
+    graph.sink("out", graph.add("many", Filter(pa.compute.field("n") > 3), per_user))
     found = cut(graph)
     assert stages_of(found) == [[(("union", "slow", "per-user", "many"), ("user",))]]
     assert found.components[0].groups == 8

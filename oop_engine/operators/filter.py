@@ -1,4 +1,4 @@
-"""Select: the tuples for which a predicate is true.
+"""Filter: the tuples for which a predicate is true.
 
     Pass       every tuple for which the predicate is true, at once; a page in which it is
                true for all goes on as it is, without a copy.
@@ -30,11 +30,11 @@ from oop_engine.operators.values.expressions import (
     text_of,
 )
 
-__all__ = ["Select"]
+__all__ = ["Filter"]
 
 
 @checked_arguments
-class Select(Operator):
+class Filter(Operator):
     """Tuples for which ``predicate`` is true; null is not true, as in SQL.
 
     ``predicate``: a ``pyarrow.compute`` expression, the name of a boolean column, or a
@@ -43,7 +43,7 @@ class Select(Operator):
 
     >>> import pyarrow.compute as pc
     >>> schema = Schema({"ts": pa.int64(), "len": pa.int64()}, "ts", "s")
-    >>> long = Select(pc.field("len") > 40).opened(schema)
+    >>> long = Filter(pc.field("len") > 40).opened(schema)
     >>> [(port, page)] = long.on_page(0, Page.of(schema, {"ts": [1, 2, 3], "len": [40, 1500, None]}))
     >>> page.to_pylist()
     [{'ts': 2, 'len': 1500}]
@@ -59,7 +59,7 @@ class Select(Operator):
         return False
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
-        require_boolean("Select", [self.predicate], inputs[0])
+        require_boolean("Filter", [self.predicate], inputs[0])
         return inputs
 
     def partition_keys(self, inputs: tuple[Schema, ...]) -> None:
@@ -77,7 +77,7 @@ class Select(Operator):
         return True
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
-        [predicate] = evaluate("Select", [self.predicate], [pa.bool_()], page.batch)
+        [predicate] = evaluate("Filter", [self.predicate], [pa.bool_()], page.batch)
         selected = predicate.true_count
         if selected == len(page):
             yield 0, page
@@ -85,7 +85,7 @@ class Select(Operator):
             yield 0, _filter(page, predicate)
 
     def describe(self) -> str:
-        return f"Select {text_of(self.predicate)}"
+        return f"Filter {text_of(self.predicate)}"
 
 
 def _filter(page: Page, predicate: pa.BooleanArray) -> Page:
