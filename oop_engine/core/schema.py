@@ -179,7 +179,7 @@ class Schema:
         for name in names:
             given: object = name
             if not isinstance(given, str):
-                msg = f"{place}: a column is given by its name, a text; got {name!r}: make it a column, by an Apply"
+                msg = f"{place}: a column is given by its name, a text; got {name!r}: make it a column, by WithColumns"
                 raise GraphError(msg)
             if name not in self.names:
                 hint = did_you_mean(name, self.names)

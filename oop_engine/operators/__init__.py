@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from oop_engine.system.lazy_names import shelf
 
 if TYPE_CHECKING:  # operators
-    from oop_engine.operators.apply import Apply as Apply
+    from oop_engine.operators.with_columns import WithColumns as WithColumns
     from oop_engine.operators.distinct import Distinct as Distinct
     from oop_engine.operators.edge.describe import Describe as Describe
     from oop_engine.operators.edge.guard import Guard as Guard

@@ -14,7 +14,7 @@ from oop_engine.core.graphs.html import table_html
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
 from oop_engine.operators.aggregates import Aggregation
-from oop_engine.operators.apply import Apply
+from oop_engine.operators.with_columns import WithColumns
 from oop_engine.operators.distinct import Distinct
 from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.meld import Meld
@@ -107,7 +107,7 @@ class DataStream(Runnable):
         expressions = {
             name: as_expression(one, self.schema, "with_columns") for name, one in computed.items()
         }
-        return self._then("with-columns", Apply(expressions))
+        return self._then("with-columns", WithColumns(expressions))
 
     def rename(self, names: Mapping[str, str]) -> DataStream:
         """Return the columns under other names: ``{"old": "new"}``."""

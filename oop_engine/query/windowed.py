@@ -10,7 +10,7 @@ from oop_engine.core.errors import GraphError, UsageError
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
 from oop_engine.operators.aggregates import Aggregation
-from oop_engine.operators.apply import Apply
+from oop_engine.operators.with_columns import WithColumns
 from oop_engine.operators.triggers import Emit, Trigger
 from oop_engine.operators.triggers.basic import AfterCount
 from oop_engine.operators.window_aggregate import WindowAggregate
@@ -99,13 +99,13 @@ class WindowedStream:
         read = Aggregates(aggregates, self._output.schema)
         source = self._output
         if read.computed:
-            source = of_operator("with-columns", Apply(read.computed), source)
+            source = of_operator("with-columns", WithColumns(read.computed), source)
         windows = self._windows if isinstance(self._windows, Mapping) else {"": self._windows}
         endless = self._emit is None and any(isinstance(one, Global) for one in windows.values())
         operator = WindowAggregate(self._windows, read.made, self._keys, emit=self._emit)
         found = of_operator("agg", operator, source, unbounded=_NO_WINDOW if endless else None)
         if behind := read.behind(found.schema):
-            found = of_operator("with-columns", Apply(behind), found)
+            found = of_operator("with-columns", WithColumns(behind), found)
         return self._made(found)
 
     def __getattr__(self, name: str) -> NoReturn:

@@ -28,7 +28,7 @@ _MEANT = {
     "Heartbeat": "withidleness idleness",
     "Filter": "where",
     "Filter for rows, Project for columns": "select",
-    "Apply": "map withcolumns withcolumn",
+    "WithColumns": "apply map withcolumn",
     "Meld": "union flatten",
     "Distinct": "dropduplicates distinctby deduplicate",
     "Punctuate(policy, late=Late.DIVERT)": "sideoutput",

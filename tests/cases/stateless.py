@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from oop_engine import Schema
-from oop_engine.operators.apply import Apply
 from oop_engine.operators.distinct import Distinct
 from oop_engine.operators.edge.shed import Shed
 from oop_engine.operators.edge.stamp import Stamp
@@ -18,6 +17,7 @@ from oop_engine.operators.keys.key_codes import key_hashes
 from oop_engine.operators.latest import Latest
 from oop_engine.operators.project import Project
 from oop_engine.operators.split import Split
+from oop_engine.operators.with_columns import WithColumns
 from tests.cases import Case, Row
 from tests.naive.stateless import (
     apply,
@@ -91,7 +91,7 @@ CASES = [
     ),
     Case(
         "apply-added_and_replaced",
-        Apply({"positive": is_positive, "n": pc.field("n") * 2}),
+        WithColumns({"positive": is_positive, "n": pc.field("n") * 2}),
         (PLAIN,),
         lambda i: apply(i[0], {"positive": positive, "n": double}),
     ),

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from oop_engine import Page, Schema
 from oop_engine.core.graphs.graph import Graph, Stream
 from oop_engine.operators.aggregates import Count, First, Last, Max, Min, Sum
-from oop_engine.operators.apply import Apply
 from oop_engine.operators.distinct import Distinct
 from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.filter import Filter
@@ -34,6 +33,7 @@ from oop_engine.operators.rewrites.pruned import pruned
 from oop_engine.operators.split import Split
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Sliding
+from oop_engine.operators.with_columns import WithColumns
 from oop_engine.runners.replay import replay
 from oop_engine.testing import multiset
 from tests.naive import joins, stateless, windows
@@ -142,7 +142,7 @@ def add_apply(draw: st.DrawFn, built: Built) -> None:
     column = draw(st.sampled_from(told.numbers))
     new = f"more{len(built.told)}"
     plus = stateless.apply(told.rows, {new: lambda row: None if row[column] is None else row[column] + 1})
-    built.add(Apply({new: pc.field(column) + 1}), [told], plus)
+    built.add(WithColumns({new: pc.field(column) + 1}), [told], plus)
 
 
 def add_distinct(draw: st.DrawFn, built: Built) -> None:

@@ -6,7 +6,7 @@
 
 Operators answer for themselves: ``Operator.halves``, ``is_union``, and ``distributes`` for those that may stand
 between.  So a ``WindowAggregate`` becomes ``PartialAggregate`` and ``Consolidate``, behind ``Meld``
-and some ``Filter``, ``Apply``, ``Project``.
+and some ``Filter``, ``WithColumns``, ``Project``.
 
 The first halves run where the tuples are, so only partial aggregates have to travel, and
 tuples of one group may be anywhere.  The results are the same, and so is the punctuation.

@@ -25,7 +25,7 @@ from oop_engine.lab.brute_force.folded import GroupedTuples
 from oop_engine.lab.brute_force.values import asked
 from oop_engine.lab.brute_force.windows import members, memberships
 from oop_engine.lab.scenario import COMPLETE_AT
-from oop_engine.operators.apply import Apply
+from oop_engine.operators.with_columns import WithColumns
 from oop_engine.operators.edge.describe import Describe
 from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
@@ -46,7 +46,7 @@ Integers = NDArray[np.int64]
 def true_answer(graph: Graph, feeds: Mapping[str, Iterable[Message]]) -> pa.Table:
     """Return all results of the graph's sink, in no order, and with ``COMPLETE_AT`` where all pages have arrivals.
 
-    Punctuate, Sort, Describe, Meld, Merge, Filter, Project, Apply, and aggregates of all kinds of windows, one or
+    Punctuate, Sort, Describe, Meld, Merge, Filter, Project, WithColumns, and aggregates of all kinds of windows, one or
     several by name, but for those that leave in lulls; no tuple is late.  Where arrival matters (windows by arrival,
     equal times without a tie) there is one source before them, and no union.
     O(tuples x windows a tuple), with all of it in memory.
@@ -131,7 +131,9 @@ def _selected(operator: Filter, tables: list[pa.Table], schema: Schema, out: Sch
     return pa.Table.from_batches(batches, schema=tables[0].schema)
 
 
-def _computed(operator: Project | Apply, tables: list[pa.Table], schema: Schema, out: Schema) -> pa.Table:
+def _computed(
+    operator: Project | WithColumns, tables: list[pa.Table], schema: Schema, out: Schema
+) -> pa.Table:
     kept = {} if isinstance(operator, Project) else {name: name for name in schema.names}
     columns = {**kept, **operator.columns}
     columns = {name: columns[name] for name in out.names}
@@ -207,12 +209,12 @@ _DEFINITIONS: dict[type, Callable[[Any, list[pa.Table], Schema, Schema], pa.Tabl
     Merge: _all,
     Filter: _selected,
     Project: _computed,
-    Apply: _computed,
+    WithColumns: _computed,
     WindowAggregate: _aggregated,
     BufferingAggregate: _aggregated,
 }
 
-_IN_LINE = (Punctuate, Sort, Describe, Filter, Project, Apply)
+_IN_LINE = (Punctuate, Sort, Describe, Filter, Project, WithColumns)
 
 
 def _key(column: pa.ChunkedArray) -> pa.ChunkedArray:

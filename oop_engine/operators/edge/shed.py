@@ -52,7 +52,7 @@ class Shed(Operator):
     so keys do not come and go by chance.
     ``by``: all tuples with the same values of these columns stay, or none does; empty: all columns are looked at.
     ``counts()["shed"]`` is how many went, with a budget ``counts()["one_in"]`` the largest number so far.
-    Sums are ``Sum`` of a value times the weight (``Apply``), counts ``Sum`` of
+    Sums are ``Sum`` of a value times the weight (``WithColumns``), counts ``Sum`` of
     the weight, means ``WeightedAvg``.  Raises ``GraphError`` unless ``one_in`` is from 1 to 2**31, for an unknown
     column, and if there is a column named as ``weight`` is; for a budget that is not positive, or a
     unit that is no time.  With a budget ``ContractError`` for a page without arrivals.

@@ -279,7 +279,7 @@ def _late(twin: Graph, plan: Plan, stream: Stream, to: Node) -> Stream:
         kind = "a source" if operator is None else type(operator).__name__
         msg = (
             f"node {to.name!r}: generous slack needs one Punctuate before it, and between them only "
-            f"Filter, Split, Apply, Project; {before.name} ({kind}) is in between: use consistent slack"
+            f"Filter, Split, WithColumns, Project; {before.name} ({kind}) is in between: use consistent slack"
         )
         raise GraphError(msg)
     name = f"{before.name}_late"

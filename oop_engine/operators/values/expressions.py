@@ -1,4 +1,4 @@
-"""Expressions that Filter, Project, Apply and Split compute from the columns of a page.
+"""Expressions that Filter, Project, WithColumns and Split compute from the columns of a page.
 
 An expression is one of
 
@@ -52,7 +52,7 @@ def types_of(place: str, expressions: Sequence[Expression], schema: Schema) -> l
     Raises ``GraphError`` in the name of ``place`` for unknown columns, and for whatever does
     not evaluate on a page of no rows.
 
-    >>> types_of("Apply", [pc.field("ts") > 5], Schema({"ts": pa.int64()}, "ts", "s"))
+    >>> types_of("WithColumns", [pc.field("ts") > 5], Schema({"ts": pa.int64()}, "ts", "s"))
     [DataType(bool)]
     """
     return [_type_of(place, expression, schema) for expression in expressions]

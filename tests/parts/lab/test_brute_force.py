@@ -42,7 +42,6 @@ from oop_engine.lab.answers import missing_and_wrong
 from oop_engine.lab.brute_force.true_answer import NoTruthError, true_answer
 from oop_engine.lab.scenario import COMPLETE_AT
 from oop_engine.operators import (
-    Apply,
     Avg,
     BoundedDisorder,
     Count,
@@ -58,6 +57,7 @@ from oop_engine.operators import (
     Sum,
     Tumbling,
     WindowAggregate,
+    WithColumns,
 )
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.runners.replay import replay
@@ -155,7 +155,7 @@ def test_what_stands_before_a_window_is_evaluated_too() -> None:
         graph.add(f"e{i}", Punctuate(BoundedDisorder(200)), graph.source(f"s{i}", SCHEMA)) for i in (0, 1)
     ]
     some = graph.add("some", Filter(pc.field("n") > 0), graph.add("meld", Meld(2), *edges))
-    twice = graph.add("twice", Apply({"y": pc.field("n") * 2}), some)
+    twice = graph.add("twice", WithColumns({"y": pc.field("n") * 2}), some)
     short = graph.add("short", Project({"t": "ts", "who": "k", "y": "y"}), twice)
     minutes = graph.add(
         "count", WindowAggregate(Tumbling(30), {"y": Sum("y"), "n": Count()}, by=("who",)), short

@@ -9,7 +9,6 @@ from oop_engine import Graph, GroupWise, Linear, Page, Schema
 from oop_engine.extend import Message
 from oop_engine.lab.recording import Recording
 from oop_engine.operators import (
-    Apply,
     BoundedDisorder,
     Count,
     Filter,
@@ -19,6 +18,7 @@ from oop_engine.operators import (
     Tumbling,
     Upstream,
     WindowAggregate,
+    WithColumns,
 )
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.runners.outcome import Outcome
@@ -84,7 +84,7 @@ def test_without_an_edge_nothing_is_late_and_the_middle_of_the_groups_is_known()
     made = Graph("told")
     edges = [made.add(f"edge{i}", Punctuate(Upstream()), made.source(f"s{i}", SCHEMA)) for i in (0, 1)]
     both = made.add(
-        "both", Apply({"one": lambda rows: np.ones(rows.num_rows)}), made.add("meld", Meld(2), *edges)
+        "both", WithColumns({"one": lambda rows: np.ones(rows.num_rows)}), made.add("meld", Meld(2), *edges)
     )
     made.sink("answers", made.add("count", WindowAggregate(Tumbling(10), {"n": Count()}, by=("k",)), both))
     keys = pa.RecordBatch.from_pydict({"k": ["a", "b", "c"]})

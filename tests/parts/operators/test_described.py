@@ -10,7 +10,6 @@ import pytest
 from oop_engine import Graph, Operator, Page, Schema
 from oop_engine.core.punctuation import EVERYTHING, Wants
 from oop_engine.operators import (
-    Apply,
     Band,
     BoundedDisorder,
     Count,
@@ -26,6 +25,7 @@ from oop_engine.operators import (
     Sliding,
     Tumbling,
     WindowAggregate,
+    WithColumns,
 )
 from oop_engine.rewrites import described
 from oop_engine.runners.replay import replay
@@ -73,7 +73,7 @@ def added(graph: Graph) -> dict[str, str]:
             (Punctuate(GROUPS), Project({"time": "ts", "key": "k"}), count(by=("key",))),
             {"op0-described": "Describe(linear, groups, joint at 60 by k)"},
         ),
-        ((Punctuate(GROUPS), Apply({"k": "j"}), count(by=("k",))), {
+        ((Punctuate(GROUPS), WithColumns({"k": "j"}), count(by=("k",))), {
             "op0-described": "Describe(linear, groups, joint at 60 by j)"
         }),
         ((Punctuate(Ordered(), 60, watermark=BoundedDisorder(0)), count()), {

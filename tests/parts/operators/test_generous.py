@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from oop_engine import Graph, GraphError, Linear, Operator, Page, Schema, replay
 from oop_engine.operators.aggregates import Count
-from oop_engine.operators.apply import Apply
 from oop_engine.operators.distinct import Distinct
 from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.filter import Filter
@@ -25,6 +24,7 @@ from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.split import Split
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Landmark, Sliding, Tumbling, Windows
+from oop_engine.operators.with_columns import WithColumns
 from oop_engine.testing import END, Driver, multiset
 
 SCHEMA = Schema({"ts": pa.int64(), "n": pa.int64()}, "ts", "s")
@@ -80,7 +80,9 @@ def test_a_late_tuple_is_in_the_windows_that_are_open_by_then(
 def test_late_tuples_take_the_way_of_all_others(rows: list[Row], size: int, granularity: int | None) -> None:
     plain = windowed(Sliding(10, 5), 3, granularity)
     ways = [Filter(pc.field("n") > 1), Split({"much": pc.field("n") > 1}, rest="rest")]
-    between = windowed(Sliding(10, 5), 3, granularity, Apply({"n": pc.field("n") * 2}), Project(["ts", "n"]))
+    between = windowed(
+        Sliding(10, 5), 3, granularity, WithColumns({"n": pc.field("n") * 2}), Project(["ts", "n"])
+    )
     assert fed(between, rows, size) == fed(plain, rows, size)
     selected = fed(windowed(Sliding(10, 5), 3, granularity, ways[0]), rows, size)
     split = Graph("split")

@@ -11,7 +11,6 @@ from oop_engine import Graph, Operator, Page, Schema
 from oop_engine.aggregates import UserDefined
 from oop_engine.core.punctuation import FOREVER, GroupWise, Linear
 from oop_engine.operators import (
-    Apply,
     Band,
     BoundedDisorder,
     Count,
@@ -38,6 +37,7 @@ from oop_engine.operators import (
     Tumbling,
     Upstream,
     WindowAggregate,
+    WithColumns,
 )
 from oop_engine.operators.in_order.merge import Merge
 from oop_engine.operators.in_order.opib_join import OPIBJoin
@@ -200,8 +200,8 @@ def test_an_operator_reads_its_own_columns(name: str) -> None:
 
 
 PASSING = {
-    "computed": (Apply({"c": pc.field("a") + pc.field("v")}), "a v"),
-    "replaced": (Apply({"k": pc.field("a")}), "a k"),
+    "computed": (WithColumns({"c": pc.field("a") + pc.field("v")}), "a v"),
+    "replaced": (WithColumns({"k": pc.field("a")}), "a k"),
     "shifted": (Expire(5), ""),
     "changes": (Latest(["v"], pc.field("flag") == 1), "v flag"),
     "stamped": (Stamp("came"), ""),

@@ -25,7 +25,6 @@ from oop_engine import (
 from oop_engine.core.graphs.contract import EdgeContract
 from oop_engine.extend import Message
 from oop_engine.operators import (
-    Apply,
     Avg,
     Band,
     Count,
@@ -46,6 +45,7 @@ from oop_engine.operators import (
     Tumbling,
     Upstream,
     WindowAggregate,
+    WithColumns,
 )
 from oop_engine.operators.in_order.merge import Merge
 from oop_engine.operators.in_order.sort import Sort
@@ -121,7 +121,7 @@ OPERATORS: dict[str, Callable[[], Operator]] = {
     "finalize": Finalize,
     "select": lambda: Filter(pc.field("v") > 0),
     "split": lambda: Split({"out": pc.field("k") == "a"}, rest="rest"),
-    "apply": lambda: Apply({"w": pc.field("v") * 2}),
+    "apply": lambda: WithColumns({"w": pc.field("v") * 2}),
     "project": lambda: Project({"ts": "ts", "w": "v"}),
     "describe": lambda: Describe(granularity=5),
     "meld": lambda: Meld(1),
@@ -220,7 +220,7 @@ def test_the_column_of_changes_is_int8_and_stays() -> None:
     with pytest.raises(GraphError, match="int8"):
         Schema({"ts": pa.int64(), "c": pa.int64()}, "ts", "s", change="c")
     with pytest.raises(GraphError, match="taken back"):
-        Apply({"change": pc.scalar(1)}).opened(CHANGES)
+        WithColumns({"change": pc.scalar(1)}).opened(CHANGES)
     renamed = Project({"ts": "ts", "sign": "change"}).opened(CHANGES).schemas_out[0]
     assert (renamed.change, renamed.plain().names) == ("sign", ["ts"])
     assert "puts a row out" in CHANGES._repr_html_()

@@ -46,7 +46,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "AfterFraction": {"share": 0.5},
     "AfterMatch": {"predicate": pc.field("v") > 1},
     "Aggregate": {"windows": Tumbling(10), **COUNT, "by": ("k",)},
-    "Apply": {"columns": {"w": pc.field("v")}},
+    "WithColumns": {"columns": {"w": pc.field("v")}},
     "ApproxCountDistinct": {"column": "k", "error": 0.02},
     "ApproxQuantile": {"column": "x", "q": 0.5, "error": 0.02},
     "ArgMax": {"of": "k", "at": "v"},

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from oop_engine import Graph, Operator, Page, Schema
-from oop_engine.operators import Apply, Sum, Tumbling, WindowAggregate
+from oop_engine.operators import Sum, Tumbling, WindowAggregate, WithColumns
 from oop_engine.spark.io.segments import Files
 from oop_engine.spark.run import pieces_of, run_on_spark
 from oop_engine.spark.state.checkpoint import Checkpoint
@@ -32,7 +32,7 @@ def of(operator: Operator, width: int = 10) -> Graph:
 
 
 def plus(number: int) -> Operator:
-    return Apply({"v": lambda batch: pc.add(batch["v"], number)})
+    return WithColumns({"v": lambda batch: pc.add(batch["v"], number)})
 
 
 def run_it(graph: Graph, feed: Any = (), **options: Any) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from oop_engine import ContractError, Graph, GraphError, Operator, Page, Schema, UsageError, write_trace
 from oop_engine.errors import LateTuple, SetupError, TraceError
-from oop_engine.operators import Apply, BoundedDisorder, Late, Meld, Punctuate
+from oop_engine.operators import BoundedDisorder, Late, Meld, Punctuate, WithColumns
 from oop_engine.policies import Heartbeat
 from oop_engine.spark import run
 from oop_engine.spark.io.segments import Files
@@ -61,9 +61,9 @@ class TestBeforeAnythingStarts:
 
     def test_what_cannot_be_pickled(self) -> None:
         lock = Lock()
-        operator = Apply({"v": lambda batch: batch["v"] if lock.acquire(False) or True else None})
+        operator = WithColumns({"v": lambda batch: batch["v"] if lock.acquire(False) or True else None})
         with pytest.raises(
-            GraphError, match=r"node 'first': Apply.* cannot be pickled \(.*lock.*\): let its"
+            GraphError, match=r"node 'first': WithColumns.* cannot be pickled \(.*lock.*\): let its"
         ):
             run_it(of(operator))
 
@@ -97,9 +97,12 @@ class TestBeforeAnythingStarts:
     @pytest.mark.parametrize(
         ("other", "words"),
         [
-            (of(plus(2)), r"node 'first', Apply v = <lambda>, has other parameters or functions than it had"),
+            (
+                of(plus(2)),
+                r"node 'first', WithColumns v = <lambda>, has other parameters or functions than it had",
+            ),
             (of(plus(1), 20), r"node 'sums' was WindowAggregate.*10.* and is WindowAggregate.*20"),
-            (of(Punctuate(BoundedDisorder(3))), "node 'first' was Apply.* and is Punctuate"),
+            (of(Punctuate(BoundedDisorder(3))), "node 'first' was WithColumns.* and is Punctuate"),
         ],
     )
     def test_another_graph_than_that_of_the_checkpoint(
@@ -154,9 +157,9 @@ class TestBeforeAnythingStarts:
     [
         (Punctuate(BoundedDisorder(5), 10, Late.RAISE), LateTuple, "Punctuate: .*3"),
         (
-            Apply({"v": pc.divide(pc.field("v"), pc.subtract(pc.field("v"), pc.field("v")))}),
+            WithColumns({"v": pc.divide(pc.field("v"), pc.subtract(pc.field("v"), pc.field("v")))}),
             ContractError,
-            "Apply: ",
+            "WithColumns: ",
         ),
     ],
 )

@@ -13,7 +13,7 @@ from oop_engine.core.errors import EngineError, GraphError, OperatorError, Setup
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
-from oop_engine.operators.apply import Apply
+from oop_engine.operators.with_columns import WithColumns
 from oop_engine.spark.query import SparkQuery
 from oop_engine.spark.run import run_on_spark
 from oop_engine.spark.session.failures import failure_of
@@ -127,10 +127,10 @@ def test_an_operator_that_fails_keeps_its_reason(spark: SparkSession, batch: boo
     schema = Schema({"ts": pa.int64()}, "ts", "s")
     graph = Graph("failing")
     graph.source("source", schema)
-    divide = Apply({"v": lambda page: pa.array([1 // (page.num_rows - 1)] * page.num_rows, pa.int64())})
+    divide = WithColumns({"v": lambda page: pa.array([1 // (page.num_rows - 1)] * page.num_rows, pa.int64())})
     graph.sink("out", graph.add("divide", divide, "source"))
     with pytest.raises(EngineError) as told:
         run_on_spark(graph, {"source": [Page.of(schema, {"ts": [1]})]}, spark=spark, batch=batch)
     assert isinstance(told.value, OperatorError)
-    assert "operator 'divide' (Apply), page of 1 row" in str(told.value)
+    assert "operator 'divide' (WithColumns), page of 1 row" in str(told.value)
     assert "ZeroDivisionError" in str(told.value.__cause__)

@@ -1,4 +1,4 @@
-"""Apply: columns computed from the columns of the same tuple.
+"""WithColumns: columns computed from the columns of the same tuple.
 
     Pass       every tuple, with its new columns, at once; the others are not copied.
     Keep       nothing.
@@ -25,11 +25,11 @@ from oop_engine.core.punctuation import Linear, Punctuation
 from oop_engine.core.schema import Schema
 from oop_engine.operators.values.expressions import Expression, columns_of, evaluate, text_of, types_of
 
-__all__ = ["Apply"]
+__all__ = ["WithColumns"]
 
 
 @checked_arguments
-class Apply(Operator):
+class WithColumns(Operator):
     """Adds the columns of ``columns`` (name to expression), or puts them in place of old ones.
 
     Expressions see the input, not each other (see ``oop_engine.operators.values.expressions``).  A new column
@@ -39,7 +39,7 @@ class Apply(Operator):
 
     >>> import pyarrow.compute as pc
     >>> schema = Schema({"ts": pa.int64(), "len": pa.int64()}, "ts", "s")
-    >>> bits = Apply({"bits": pc.field("len") * 8}).opened(schema)
+    >>> bits = WithColumns({"bits": pc.field("len") * 8}).opened(schema)
     >>> [(port, page)] = bits.on_page(0, Page.of(schema, {"ts": [1], "len": [40]}))
     >>> page.to_pylist()
     [{'ts': 1, 'len': 40, 'bits': 320}]
@@ -50,7 +50,7 @@ class Apply(Operator):
 
     def __init__(self, columns: Mapping[str, Expression]) -> None:
         if not columns:
-            msg = f"Apply needs at least one column to compute; got {columns!r}"
+            msg = f"WithColumns needs at least one column to compute; got {columns!r}"
             raise GraphError(msg)
         self.columns = dict(columns)
 
@@ -60,16 +60,16 @@ class Apply(Operator):
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         [schema] = inputs
         if schema.change in self.columns:
-            msg = f"Apply: {schema.change!r} tells whether a row is put out or taken back: compute another column"
+            msg = f"WithColumns: {schema.change!r} tells whether a row is put out or taken back: compute another column"
             raise GraphError(msg)
         if schema.progressing in self.columns:
             msg = (
-                f"Apply: the progressing attribute {schema.progressing!r} must stay as it is, for punctuation is "
+                f"WithColumns: the progressing attribute {schema.progressing!r} must stay as it is, for punctuation is "
                 f"about it: compute a column of another name"
             )
             raise GraphError(msg)
         fields = {field.name: field for field in schema.fields}
-        for name, kind in zip(self.columns, types_of("Apply", self._expressions, schema), strict=True):
+        for name, kind in zip(self.columns, types_of("WithColumns", self._expressions, schema), strict=True):
             fields[name] = pa.field(name, kind)
         return (Schema(pa.schema(list(fields.values())), schema.progressing, schema.unit, schema.change),)
 
@@ -93,7 +93,7 @@ class Apply(Operator):
         self._types = [self.schemas_out[0].type_of(name) for name in self.columns]
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
-        computed = evaluate("Apply", self._expressions, self._types, page.batch)
+        computed = evaluate("WithColumns", self._expressions, self._types, page.batch)
         arrays = dict(zip(self.columns, computed, strict=True))
         [schema] = self.schemas_out
         columns = [arrays[n] if n in arrays else page.column(n) for n in schema.names]
@@ -104,7 +104,7 @@ class Apply(Operator):
             yield 0, punctuation
 
     def describe(self) -> str:
-        return f"Apply {', '.join(f'{name} = {text_of(e)}' for name, e in self.columns.items())}"
+        return f"WithColumns {', '.join(f'{name} = {text_of(e)}' for name, e in self.columns.items())}"
 
     @property
     def _expressions(self) -> list[Expression]:

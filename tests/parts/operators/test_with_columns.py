@@ -1,4 +1,4 @@
-"""Apply: new columns, replaced ones, and the promises that no longer hold."""
+"""WithColumns: new columns, replaced ones, and the promises that no longer hold."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from oop_engine import ContractError, GraphError, GroupWise, Joint, Linear, Page, Schema
-from oop_engine.operators.apply import Apply
+from oop_engine.operators.with_columns import WithColumns
 from oop_engine.testing import Driver
 
 SCHEMA = Schema({"ts": pa.timestamp("ms"), "x": pa.float64(), "k": pa.string()}, "ts")
@@ -22,7 +22,7 @@ def root(batch: pa.RecordBatch) -> np.ndarray:
 
 
 def test_new_columns_come_last_and_replaced_ones_stay_in_place():
-    driver = Driver(Apply({"root": root, "k": pc.utf8_upper(pc.field("k")), "again": "k"}), SCHEMA)
+    driver = Driver(WithColumns({"root": root, "k": pc.utf8_upper(pc.field("k")), "again": "k"}), SCHEMA)
     [(_, page)] = driver.feed(0, PAGE)
     assert page.schema.names == ["ts", "x", "k", "root", "again"]
     assert page.column("k").to_pylist() == ["A", "B"]
@@ -33,12 +33,12 @@ def test_new_columns_come_last_and_replaced_ones_stay_in_place():
 
 
 def test_other_columns_are_not_copied():
-    [(_, page)] = Driver(Apply({"y": pc.field("x") + 1}), SCHEMA).feed(0, PAGE)
+    [(_, page)] = Driver(WithColumns({"y": pc.field("x") + 1}), SCHEMA).feed(0, PAGE)
     assert page.column("x").buffers()[1].address == PAGE.column("x").buffers()[1].address
 
 
 def test_an_empty_page_is_harmless():
-    [(_, page)] = Driver(Apply({"y": root}), SCHEMA).feed(0, Page.empty(SCHEMA))
+    [(_, page)] = Driver(WithColumns({"y": root}), SCHEMA).feed(0, Page.empty(SCHEMA))
     assert len(page) == 0
 
 
@@ -54,7 +54,7 @@ def test_an_empty_page_is_harmless():
 )
 def test_promises_about_a_replaced_column_are_dropped(promise, passes):
     schema = Schema(SCHEMA.fields.append(pa.field("n", pa.int64())), "ts")
-    said = Driver(Apply({"x": pc.field("x") * 2.0, "n": pc.field("n") + 1}), schema).feed(0, promise)
+    said = Driver(WithColumns({"x": pc.field("x") * 2.0, "n": pc.field("n") + 1}), schema).feed(0, promise)
     assert said == ([(0, promise)] if passes else [])
 
 
@@ -68,12 +68,12 @@ def test_promises_about_a_replaced_column_are_dropped(promise, passes):
 )
 def test_refused_when_built(columns, words):
     with pytest.raises(GraphError, match=words):
-        Apply(columns).output_schemas((SCHEMA,))
+        WithColumns(columns).output_schemas((SCHEMA,))
 
 
 def test_nothing_to_compute():
     with pytest.raises(GraphError, match="at least one"):
-        Apply({})
+        WithColumns({})
 
 
 def test_a_function_that_changes_its_type_is_cast_or_refused():
@@ -81,4 +81,4 @@ def test_a_function_that_changes_its_type_is_cast_or_refused():
         return pa.array(["x"] * batch.num_rows) if batch.num_rows else pa.array([], pa.int64())
 
     with pytest.raises(ContractError, match="fickle"):
-        Driver(Apply({"y": fickle}), SCHEMA).feed(0, PAGE)
+        Driver(WithColumns({"y": fickle}), SCHEMA).feed(0, PAGE)
