@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # operators
     from oop_engine.operators.edge.guard import Guard as Guard
     from oop_engine.operators.edge.punctuate import Punctuate as Punctuate
     from oop_engine.operators.edge.shed import Shed as Shed
-    from oop_engine.operators.edge.stamp import Stamp as Stamp
+    from oop_engine.operators.edge.arrival_time import ArrivalTime as ArrivalTime
     from oop_engine.operators.expire import Expire as Expire
     from oop_engine.operators.finalize import Finalize as Finalize
     from oop_engine.operators.if_none import IfNone as IfNone

@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 
 from oop_engine import Schema
 from oop_engine.operators.distinct import Distinct
+from oop_engine.operators.edge.arrival_time import ArrivalTime
 from oop_engine.operators.edge.shed import Shed
-from oop_engine.operators.edge.stamp import Stamp
 from oop_engine.operators.expire import Expire
 from oop_engine.operators.filter import Filter
 from oop_engine.operators.keys.key_codes import key_hashes
@@ -97,7 +97,7 @@ CASES = [
     ),
     Case(
         "stamp",
-        Stamp("came"),
+        ArrivalTime("came"),
         (PLAIN,),
         lambda i: arrived(i[0], "came"),
         {},

@@ -49,7 +49,7 @@ Expected = dict[str, Counter[tuple[Any, ...]]]
 _MODULES = (
     "aggregates", "joining.bands", "edge.describe", "distinct", "expire", "levels.low_level_aggregate", "meld",
     "policies.late", "multi_way_join", "oa_join", "policies.policies", "policies.by_quantile", "policies.timer",
-    "project", "edge.punctuate", "select", "triggers", "values.flush", "window_aggregate", "windows",
+    "project", "edge.punctuate", "filter", "triggers", "values.flush", "window_aggregate", "windows",
 )  # fmt: skip
 _VOCABULARY: dict[str, Any] = {}
 for _module in _MODULES:

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from oop_engine import FOREVER, ContractError, Graph, GraphError, Linear, Page, Schema
 from oop_engine.joins import TumblingBand
 from oop_engine.operators import (
+    ArrivalTime,
     Count,
     Expire,
     OAJoin,
     Ordered,
     Punctuate,
     Shed,
-    Stamp,
     Sum,
     Tumbling,
     WindowAggregate,
@@ -34,7 +34,7 @@ def page(times, keys=None, arrival=None):
 
 def test_windows_of_processing_time_are_windows_of_the_stamp():
     graph = Graph("clock")
-    stamped = graph.add("stamp", Stamp("came"), graph.source("in", SCHEMA))
+    stamped = graph.add("stamp", ArrivalTime("came"), graph.source("in", SCHEMA))
     edge = graph.add("edge", Punctuate(Ordered(), 10), stamped)
     graph.sink("out", graph.add("count", WindowAggregate(Tumbling(10), {"n": Count()}), edge))
     driver = GraphDriver(graph)
@@ -45,13 +45,13 @@ def test_windows_of_processing_time_are_windows_of_the_stamp():
 
 
 def test_a_stamp_drops_bounds_of_the_other_clock_and_ends():
-    driver = Driver(Stamp("came"), SCHEMA)
+    driver = Driver(ArrivalTime("came"), SCHEMA)
     assert driver.feed(0, Linear(5)) == []
     assert driver.feed(0, "end") == [(0, Linear(FOREVER))]
     with pytest.raises(ContractError, match="tuples must have arrivals"):
         driver.feed(0, page([1]))
     with pytest.raises(GraphError, match="column must be a new one; got 'k'"):
-        Stamp("k").opened(SCHEMA)
+        ArrivalTime("k").opened(SCHEMA)
 
 
 @settings(max_examples=60, deadline=None)

@@ -11,6 +11,7 @@ from oop_engine import Graph, Operator, Page, Schema
 from oop_engine.aggregates import UserDefined
 from oop_engine.core.punctuation import FOREVER, GroupWise, Linear
 from oop_engine.operators import (
+    ArrivalTime,
     Band,
     BoundedDisorder,
     Count,
@@ -31,7 +32,6 @@ from oop_engine.operators import (
     Punctuate,
     Session,
     Shed,
-    Stamp,
     Sum,
     TopN,
     Tumbling,
@@ -204,7 +204,7 @@ PASSING = {
     "replaced": (WithColumns({"k": pc.field("a")}), "a k"),
     "shifted": (Expire(5), ""),
     "changes": (Latest(["v"], pc.field("flag") == 1), "v flag"),
-    "stamped": (Stamp("came"), ""),
+    "stamped": (ArrivalTime("came"), ""),
     "guarded": (Guard(5, of="stream"), ""),
     "shed by key": (Shed(2, by=("b",)), "b"),
     "described": (Describe(groups=pa.RecordBatch.from_pydict({"b": [0, 1]})), "b"),

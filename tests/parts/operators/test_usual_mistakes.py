@@ -102,7 +102,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "Slow": {"every": 1, "within": 1},
     "Sort": {"policy": Ordered(), "granularity": "1 s"},
     "Split": {"predicates": {"a": "on"}, "rest": "rest"},
-    "Stamp": {"column": "arrived"},
+    "ArrivalTime": {"column": "arrived"},
     "Stddev": {"column": "v", "ddof": 1},
     "TDigest": {"column": "x", "q": 0.5, "k": 100},
     "Timer": {"policy": BoundedDisorder(1), "every": "1 s"},
@@ -178,7 +178,7 @@ def used(value: Any) -> None:
     if isinstance(of, library.Aggregate):
         schema = library.Bucket(Tumbling(10)).output_schemas((SCHEMA,))[0]
     inputs = [graph.source(f"in{at}", schema) for at, _ in enumerate(of.inputs)]
-    if isinstance(of, library.Guard | library.Stamp):  # which read arrivals
+    if isinstance(of, library.Guard | library.ArrivalTime):  # which read arrivals
         node, of = of, Punctuate(Ordered())
         stream = graph.add("edge", of, graph.add("node", node, *inputs))
     else:

@@ -16,6 +16,7 @@ from oop_engine import Graph, Page, Schema
 from oop_engine.aggregates import First, Median
 from oop_engine.core.operator import Operator
 from oop_engine.operators import (
+    ArrivalTime,
     BoundedDisorder,
     Count,
     Distinct,
@@ -33,7 +34,6 @@ from oop_engine.operators import (
     Punctuate,
     Session,
     Sliding,
-    Stamp,
     Sum,
     TopN,
     Tumbling,
@@ -127,7 +127,7 @@ TIMED: dict[str, Callable[[], list[Operator]]] = {
         Finalize(),
     ],
     "guard": lambda: [Guard(5), Punctuate(BoundedDisorder(3), 2), windows(Tumbling(5))],
-    "stamp": lambda: [Stamp("came"), Punctuate(BoundedDisorder(3), 2)],
+    "stamp": lambda: [ArrivalTime("came"), Punctuate(BoundedDisorder(3), 2)],
     "one's own": lambda: [Punctuate(BoundedDisorder(3), 2), Hold()],
 }
 ROWS = st.lists(

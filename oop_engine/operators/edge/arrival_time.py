@@ -1,4 +1,4 @@
-"""Stamp: the arrival of each tuple as a column, by which the stream progresses from there on.
+"""ArrivalTime: the arrival of each tuple as a column, by which the stream progresses from there on.
 
 Windows over it are windows of processing time.  Behind it, ``Punctuate(Ordered(), ...)`` makes the punctuation:
 arrivals never decrease, so no tuple is late, and none waits.
@@ -23,11 +23,11 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, Linear, Punctuation
 from oop_engine.core.schema import Schema
 
-__all__ = ["Stamp"]
+__all__ = ["ArrivalTime"]
 
 
 @checked_arguments
-class Stamp(Operator):
+class ArrivalTime(Operator):
     """Adds ``column``, the arrival of each tuple, in the place of the progressing attribute, with its type and unit.
 
     It stands behind a source.  Raises ``GraphError`` if there is a column of this name; ``ContractError`` for a page
@@ -35,7 +35,7 @@ class Stamp(Operator):
 
     >>> from oop_engine.testing import Driver
     >>> schema = Schema({"ts": pa.int64()}, "ts", "s")
-    >>> driver = Driver(Stamp("came"), schema)
+    >>> driver = Driver(ArrivalTime("came"), schema)
     >>> [(_, page)] = driver.feed(0, Page.of(schema, {"ts": [9, 3]}, arrival=[10, 12]))
     >>> page.to_pylist(), page.schema.progressing
     ([{'ts': 9, 'came': 10}, {'ts': 3, 'came': 12}], 'came')
@@ -47,7 +47,7 @@ class Stamp(Operator):
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         [schema] = inputs
         if self.column in schema.names:
-            msg = f"Stamp: column must be a new one; got {self.column!r} beside {schema.names}: name another"
+            msg = f"ArrivalTime: column must be a new one; got {self.column!r} beside {schema.names}: name another"
             raise GraphError(msg)
         fields = schema.fields.append(pa.field(self.column, schema.type_of(schema.progressing)))
         return (Schema(fields, self.column, schema.unit),)
@@ -70,15 +70,13 @@ class Stamp(Operator):
         if not len(page):
             return
         if page.arrival is None:
-            msg = (
-                "Stamp: tuples must have arrivals; got a page without: stand it behind a source that has them"
-            )
+            msg = "ArrivalTime: tuples must have arrivals; got a page without: stand it behind a source that has them"
             raise ContractError(msg)
         [schema] = self.schemas_out
         try:
             came = pa.array(page.arrival).cast(schema.type_of(self.column))
         except pa.ArrowInvalid as error:
-            msg = f"Stamp: arrivals must fit {self.column!r}, {schema.type_of(self.column)}: {error}"
+            msg = f"ArrivalTime: arrivals must fit {self.column!r}, {schema.type_of(self.column)}: {error}"
             raise ContractError(msg) from error
         columns = [*page.batch.columns, came]
         yield 0, page.with_batch(schema, pa.RecordBatch.from_arrays(columns, schema=schema.fields))
@@ -88,4 +86,4 @@ class Stamp(Operator):
             yield 0, punctuation
 
     def describe(self) -> str:
-        return f"Stamp({self.column})"
+        return f"ArrivalTime({self.column})"
