@@ -15,7 +15,7 @@ from oop_engine.system.lazy_names import shelf
 if TYPE_CHECKING:  # operators
     from oop_engine.operators.with_columns import WithColumns as WithColumns
     from oop_engine.operators.distinct import Distinct as Distinct
-    from oop_engine.operators.edge.describe import Describe as Describe
+    from oop_engine.operators.edge.prune_punctuation import PrunePunctuation as PrunePunctuation
     from oop_engine.operators.edge.guard import Guard as Guard
     from oop_engine.operators.edge.punctuate import Punctuate as Punctuate
     from oop_engine.operators.edge.shed import Shed as Shed

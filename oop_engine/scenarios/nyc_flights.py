@@ -33,7 +33,7 @@ from oop_engine.extend import Message
 from oop_engine.lab.run import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Values, Variant
 from oop_engine.operators.aggregates import Avg, Count
-from oop_engine.operators.edge.describe import Describe
+from oop_engine.operators.edge.prune_punctuation import PrunePunctuation
 from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.policies.policies import BoundedDisorder, Upstream
@@ -160,7 +160,7 @@ def plan(name: str, policy: Policy, keep: tuple[str, ...], values: Values) -> Gr
     for airport in AIRPORTS:
         link = graph.source(airport, SCHEMA)
         if set(keep) != {"linear", "groups"}:
-            link = graph.add(f"{airport}-kept", Describe(keep=keep), link)
+            link = graph.add(f"{airport}-kept", PrunePunctuation(keep=keep), link)
         links.append(graph.add(f"{airport}-progress", Punctuate(policy, granularity=values["every"]), link))
     union = graph.add("airports", Meld(len(links)), *links)
     query = WindowAggregate(

@@ -33,7 +33,7 @@ def times(case: Case, schema: Schema, number: int) -> np.ndarray:
     return seconds // 10 * 10 if schema.progressing == "pane_start" else seconds
 
 
-KNOWN = {"describe-rolled_up", "describe-fewer_attributes"}
+KNOWN = {"prune-rolled_up", "prune-fewer_attributes"}
 """Cases whose groups are all given to the operator: no others may come."""
 
 

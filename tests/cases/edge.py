@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 
 from oop_engine import Schema
-from oop_engine.operators.edge.describe import Describe
 from oop_engine.operators.edge.guard import Guard
+from oop_engine.operators.edge.prune_punctuation import PrunePunctuation
 from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.in_order.merge import Merge
 from oop_engine.operators.in_order.sort import Sort
@@ -100,20 +100,22 @@ CASES = [
     ),
     Case("meld-1", Meld(1), (STAMPED,), stamped),
     Case("meld-3", Meld(3), (PLAIN,) * 3, everything),
-    Case("describe-everything", Describe(), (PLAIN,), everything),
-    Case("describe-rounded", Describe(granularity=10, attributes=("k",)), (PLAIN,), everything),
-    Case("describe-linear", Describe(granularity="5 ms", keep=("linear",)), (STAMPED,), stamped),
+    Case("prune-everything", PrunePunctuation(), (PLAIN,), everything),
+    Case("prune-rounded", PrunePunctuation(granularity=10, attributes=("k",)), (PLAIN,), everything),
+    Case("prune-linear", PrunePunctuation(granularity="5 ms", keep=("linear",)), (STAMPED,), stamped),
     Case(
-        "describe-rolled_up",
-        Describe(10, groups=pa.record_batch({"k": ["a", "b"], "n": pa.array([0, 0], pa.int32())})),
+        "prune-rolled_up",
+        PrunePunctuation(10, groups=pa.record_batch({"k": ["a", "b"], "n": pa.array([0, 0], pa.int32())})),
         (PLAIN,), everything, {"k": ["a", "b"], "n": [0]},
     ),
     Case(
-        "describe-fewer_attributes",
-        Describe(attributes=["k"], groups=pa.record_batch({"k": ["a", "a"], "n": pa.array([0, 1], pa.int32())})),
+        "prune-fewer_attributes",
+        PrunePunctuation(
+            attributes=["k"], groups=pa.record_batch({"k": ["a", "a"], "n": pa.array([0, 1], pa.int32())})
+        ),
         (PLAIN,), everything, {"k": ["a"], "n": [0, 1]},
     ),
-    Case("describe-groups", Describe(keep=["groups"]), (PLAIN,), everything),
+    Case("prune-groups", PrunePunctuation(keep=["groups"]), (PLAIN,), everything),
     Case("merge-1", Merge(1), (PLAIN,), everything),
     Case("merge-3", Merge(3), (STAMPED,) * 3, stamped),
 ]  # fmt: skip

@@ -27,8 +27,8 @@ from oop_engine.operators.oa_join import OAJoin
 from oop_engine.operators.policies.policies import BoundedCount, BoundedDisorder, PerGroup
 from oop_engine.operators.policies.running_bound import Policy
 from oop_engine.operators.project import Project
-from oop_engine.operators.rewrites.described import described
 from oop_engine.operators.rewrites.in_order import Windowing, in_order
+from oop_engine.operators.rewrites.prune_punctuation import prune_punctuation
 from oop_engine.operators.rewrites.pruned import pruned
 from oop_engine.operators.split import Split
 from oop_engine.operators.window_aggregate import WindowAggregate
@@ -264,7 +264,7 @@ def test_every_way_to_run_a_graph_gives_what_the_definitions_say(built: Built, c
     assert results(built, built.graph, on="inline", cut=cut) == expected
     assert results(built, built.graph, on="inline", cut=1) == expected
     assert results(built, built.graph, on="local", cut=cut) == expected
-    assert results(built, described(built.graph), on="inline", cut=cut) == expected
+    assert results(built, prune_punctuation(built.graph), on="inline", cut=cut) == expected
     assert results(built, pruned(built.graph), on="inline", cut=cut) == expected
     twins = [in_order(built.graph, join="input"), *(in_order(built.graph, windows=how) for how in WINDOWING)]
     for twin in twins:

@@ -84,8 +84,8 @@ MUST_STAY: dict[tuple[str, str], str] = {
 
 _OTHERS = {
     "punctuate-count": "its tuples are late after so many others",
-    "describe-rolled_up": "its groups are all given to the operator",
-    "describe-fewer_attributes": "its groups are all given to the operator",
+    "prune-rolled_up": "its groups are all given to the operator",
+    "prune-fewer_attributes": "its groups are all given to the operator",
     "aggregates-landmark": "sums that go on for ever do not fit 64 bits",
 }
 """Cases that such a stream does not suit, and why."""

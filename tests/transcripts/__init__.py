@@ -47,7 +47,7 @@ Expected = dict[str, Counter[tuple[Any, ...]]]
 """Of each sink: the rows, as a multiset of the values of the columns that are compared."""
 
 _MODULES = (
-    "aggregates", "joining.bands", "edge.describe", "distinct", "expire", "levels.low_level_aggregate", "meld",
+    "aggregates", "joining.bands", "edge.prune_punctuation", "distinct", "expire", "levels.low_level_aggregate", "meld",
     "policies.late", "multi_way_join", "oa_join", "policies.policies", "policies.by_quantile", "policies.timer",
     "project", "edge.punctuate", "filter", "triggers", "values.flush", "window_aggregate", "windows",
 )  # fmt: skip

@@ -26,7 +26,7 @@ from oop_engine.lab.brute_force.values import asked
 from oop_engine.lab.brute_force.windows import members, memberships
 from oop_engine.lab.scenario import COMPLETE_AT
 from oop_engine.operators.with_columns import WithColumns
-from oop_engine.operators.edge.describe import Describe
+from oop_engine.operators.edge.prune_punctuation import PrunePunctuation
 from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
 from oop_engine.operators.in_order.merge import Merge
@@ -46,8 +46,8 @@ Integers = NDArray[np.int64]
 def true_answer(graph: Graph, feeds: Mapping[str, Iterable[Message]]) -> pa.Table:
     """Return all results of the graph's sink, in no order, and with ``COMPLETE_AT`` where all pages have arrivals.
 
-    Punctuate, Sort, Describe, Meld, Merge, Filter, Project, WithColumns, and aggregates of all kinds of windows, one or
-    several by name, but for those that leave in lulls; no tuple is late.  Where arrival matters (windows by arrival,
+    Punctuate, Sort, PrunePunctuation, Meld, Merge, Filter, Project, WithColumns, and aggregates of all kinds of
+    windows, one or several by name, but for those that leave in lulls; no tuple is late.  Where arrival matters (windows by arrival,
     equal times without a tie) there is one source before them, and no union.
     O(tuples x windows a tuple), with all of it in memory.
     Raises ``NoTruthError`` for anything else.
@@ -204,7 +204,7 @@ def _of_definition(
 _DEFINITIONS: dict[type, Callable[[Any, list[pa.Table], Schema, Schema], pa.Table]] = {
     Punctuate: _as_it_is,
     Sort: _sorted,
-    Describe: _as_it_is,
+    PrunePunctuation: _as_it_is,
     Meld: _all,
     Merge: _all,
     Filter: _selected,
@@ -214,7 +214,7 @@ _DEFINITIONS: dict[type, Callable[[Any, list[pa.Table], Schema, Schema], pa.Tabl
     BufferingAggregate: _aggregated,
 }
 
-_IN_LINE = (Punctuate, Sort, Describe, Filter, Project, WithColumns)
+_IN_LINE = (Punctuate, Sort, PrunePunctuation, Filter, Project, WithColumns)
 
 
 def _key(column: pa.ChunkedArray) -> pa.ChunkedArray:

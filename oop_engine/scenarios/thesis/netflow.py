@@ -34,7 +34,7 @@ from oop_engine.extend import Message
 from oop_engine.lab.run import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
 from oop_engine.operators.aggregates import Aggregation, Avg, Count
-from oop_engine.operators.edge.describe import Describe
+from oop_engine.operators.edge.prune_punctuation import PrunePunctuation
 from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.policies.late import Slack
 from oop_engine.operators.policies.policies import BoundedDisorder, Upstream
@@ -115,7 +115,7 @@ def plan(name: str, policy: Policy, values: Values) -> Graph:
     graph = Graph(name)
     stream = graph.source("netflow", trace(values).schema)
     if policy != Upstream():
-        stream = graph.add("without-punctuation", Describe(keep=()), stream)
+        stream = graph.add("without-punctuation", PrunePunctuation(keep=()), stream)
     stream = graph.add("progress", Punctuate(policy, granularity=case.slide), stream)
     query = WindowAggregate(Sliding(case.range, case.slide), {case.result: case.aggregate})
     graph.sink("results", graph.add("aggregate", query, stream))

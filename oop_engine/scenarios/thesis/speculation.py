@@ -19,7 +19,7 @@ from oop_engine.core.graphs.graph import Graph
 from oop_engine.extend import Message
 from oop_engine.lab.run import Run
 from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Values, Variant
-from oop_engine.operators.edge.describe import Describe
+from oop_engine.operators.edge.prune_punctuation import PrunePunctuation
 from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.policies.policies import BoundedDisorder
 from oop_engine.operators.triggers import Emit
@@ -51,7 +51,7 @@ def speculating(values: Values) -> Graph:
     """Return the query with two versions of each result: on the guess, and final."""
     graph = Graph(CORRECTED)
     stream = graph.source("netflow", netflow.trace(flows(values)).schema)
-    stream = graph.add("without-punctuation", Describe(keep=()), stream)
+    stream = graph.add("without-punctuation", PrunePunctuation(keep=()), stream)
     guess = BoundedDisorder(values["slack"])
     edge = Punctuate(BoundedDisorder(_CASE.worst), granularity=_CASE.slide, watermark=guess)
     windows, asked = Sliding(_CASE.range, _CASE.slide), {_CASE.result: _CASE.aggregate}

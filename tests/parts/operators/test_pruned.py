@@ -15,7 +15,6 @@ from oop_engine.operators import (
     Band,
     BoundedDisorder,
     Count,
-    Describe,
     Distinct,
     Emit,
     Expire,
@@ -29,6 +28,7 @@ from oop_engine.operators import (
     OAJoin,
     Ordered,
     Project,
+    PrunePunctuation,
     Punctuate,
     Session,
     Shed,
@@ -207,7 +207,7 @@ PASSING = {
     "stamped": (ArrivalTime("came"), ""),
     "guarded": (Guard(5, of="stream"), ""),
     "shed by key": (Shed(2, by=("b",)), "b"),
-    "described": (Describe(groups=pa.RecordBatch.from_pydict({"b": [0, 1]})), "b"),
+    "described": (PrunePunctuation(groups=pa.RecordBatch.from_pydict({"b": [0, 1]})), "b"),
     "final": (Finalize(), ""),
 }
 """Operators, and the columns that they read beside those that a later one reads."""

@@ -60,7 +60,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "ByQuantile": {"share": 0.9, "rows": 100},
     "Collect": {"column": "v", "most": 3},
     "Delimited": {"marker": "on", "scope": "group"},
-    "Describe": {"granularity": "1 s", "keep": ("linear",), "attributes": ("k",)},
+    "PrunePunctuation": {"granularity": "1 s", "keep": ("linear",), "attributes": ("k",)},
     "Distinct": {"by": ("k",)},
     "Emit": {"early": AfterCount(1), "late": AfterCount(1), "mode": "retracting", "on_time": True, "repeat": False},
     "Expire": {"range": "1 s", "at": "at", "weight": "weight"},

@@ -17,13 +17,13 @@ from oop_engine.extend import Policy, Progress
 from oop_engine.operators import (
     Band,
     BoundedDisorder,
-    Describe,
     Distinct,
     Meld,
     OAJoin,
     Ordered,
     PerGroup,
     Project,
+    PrunePunctuation,
     Punctuate,
     Tumbling,
 )
@@ -165,9 +165,9 @@ def test_row_by_row_they_pass_as_promises_do() -> None:
     assert said(Driver(Distinct(by=()), SCHEMA), 0, soft(7, k="a")) == []
     assert said(Driver(Distinct(), SCHEMA), 0, soft(7)) == [soft(7)]
     assert said(Driver(Bucket(Tumbling(10)), SCHEMA), 0, soft(17)) == [soft(10)]
-    described = Driver(Describe(granularity=10), SCHEMA)
+    described = Driver(PrunePunctuation(granularity=10), SCHEMA)
     assert said(described, 0, soft(17)) == [soft(10)]
-    assert said(Driver(Describe(keep=("linear",)), SCHEMA), 0, soft(17)) == []
+    assert said(Driver(PrunePunctuation(keep=("linear",)), SCHEMA), 0, soft(17)) == []
 
 
 def test_they_may_not_shrink() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from oop_engine import FOREVER, ContractError, GraphError, GroupWise, Joint, Linear, Page, Schema
 from oop_engine.core.graphs.contract import EdgeContract
 from oop_engine.operators import Count, Tumbling, WindowAggregate
-from oop_engine.operators.edge.describe import Describe
+from oop_engine.operators.edge.prune_punctuation import PrunePunctuation
 from oop_engine.testing import END, Driver
 from tests.naive.progress import Promised
 
@@ -20,7 +20,7 @@ PROMISES = st.lists(st.one_of(st.integers(0, 12).map(Linear), BY_K, BY_N), max_s
 
 
 def driver(**parameters) -> Driver:
-    return Driver(Describe(**parameters), SCHEMA)
+    return Driver(PrunePunctuation(**parameters), SCHEMA)
 
 
 @given(PROMISES, st.sampled_from([None, 1, 4]))
@@ -59,10 +59,10 @@ def test_the_end_always_passes():
 
 def test_bad_parameters():
     with pytest.raises(GraphError, match="keep must name some of linear, groups, joint"):
-        Describe(keep=["all"])
-    with pytest.raises(GraphError, match="Describe: attributes: no column 'zone'"):
+        PrunePunctuation(keep=["all"])
+    with pytest.raises(GraphError, match="PrunePunctuation: attributes: no column 'zone'"):
         driver(attributes=["zone"])
-    with pytest.raises(GraphError, match="Describe: granularity must be at least 1 s; got 0"):
+    with pytest.raises(GraphError, match="PrunePunctuation: granularity must be at least 1 s; got 0"):
         driver(granularity=0)
 
 

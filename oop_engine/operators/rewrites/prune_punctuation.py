@@ -1,7 +1,7 @@
 """A graph in which punctuation that no operator can use is dropped where it is made.
 
-    Punctuate  ->  Punctuate, Describe    where it makes kinds, or bounds, that nobody behind it can use
-    OAJoin     ->  OAJoin, Describe       the same
+    Punctuate  ->  Punctuate, PrunePunctuation    where it makes kinds, or bounds, that nobody behind it can use
+    OAJoin     ->  OAJoin, PrunePunctuation       the same
 
 Operators answer which they can use (``Operator.wants``): a window aggregate bounds at the ends of its windows, and
 group-wise punctuation on columns of ``by``; a join that on its keys; one that passes tuples on as much as those behind
@@ -17,21 +17,21 @@ from oop_engine.core.graphs.graph import Graph, Node, Plan, Stream
 from oop_engine.core.operator import Operator
 from oop_engine.core.punctuation import Wants
 from oop_engine.core.schema import Schema
-from oop_engine.operators.edge.describe import Describe
+from oop_engine.operators.edge.prune_punctuation import PrunePunctuation
 from oop_engine.operators.edge.punctuate import Punctuate
 from oop_engine.operators.oa_join import OAJoin
 from oop_engine.operators.policies.policies import PerGroup
 from oop_engine.operators.policies.running_bound import length_of
 
-__all__ = ["described"]
+__all__ = ["prune_punctuation"]
 
 _SINK = Wants(1)
 
 
-def described(graph: Graph) -> Graph:
-    """Return ``graph`` with a ``Describe`` behind each generator and join of whose punctuation some is of no use.
+def prune_punctuation(graph: Graph) -> Graph:
+    """Return ``graph`` with a ``PrunePunctuation`` behind each generator and join with punctuation of no use.
 
-    The node behind ``x`` is ``x-described``.  A sink counts as one that can use linear punctuation alone.  The graph
+    The node behind ``x`` is ``x-pruned``.  A sink counts as one that can use linear punctuation alone.  The graph
     itself is left as it is.  Raises ``GraphError`` if it is not complete, or has a node of such a name.  O(nodes).
 
     >>> import pyarrow as pa
@@ -40,11 +40,11 @@ def described(graph: Graph) -> Graph:
     >>> graph = Graph("per minute")
     >>> edge = graph.add("edge", Punctuate(Ordered()), graph.source("in", Schema({"ts": pa.int64()}, "ts", "s")))
     >>> graph.sink("out", graph.add("count", WindowAggregate(Tumbling("1 min"), {"n": Count()}), edge))
-    >>> described(graph).nodes["edge-described"].operator.describe()
-    'Describe(linear, joint at 60)'
+    >>> prune_punctuation(graph).nodes["edge-pruned"].operator.describe()
+    'PrunePunctuation(linear, joint at 60)'
     """
     plan = graph.plan()
-    wanted, twin, moved = _wanted(plan), Graph(f"{graph.name} (described)"), dict[Stream, Stream]()
+    wanted, twin, moved = _wanted(plan), Graph(f"{graph.name} (pruned)"), dict[Stream, Stream]()
     for node in plan.nodes:
         inputs = [
             moved.get(stream, stream) for stream in (plan.input(node, i) for i in range(len(node.inputs)))
@@ -57,8 +57,8 @@ def described(graph: Graph) -> Graph:
             twin.add(node.name, node.operator, *inputs)
             out = Stream(node.name, node.ports[0])
             if _drops(node.operator, wanted[out], plan, node):
-                describe = _describe(wanted[out], plan.schema(out))
-                moved[out] = twin.add(f"{node.name}-described", describe, out)
+                prune = _pruning(wanted[out], plan.schema(out))
+                moved[out] = twin.add(f"{node.name}-pruned", prune, out)
     return twin
 
 
@@ -84,7 +84,7 @@ def _drops(operator: Operator, wanted: Wants, plan: Plan, node: Node) -> bool:
             if watermark is not None and not wanted.watermarks:
                 return True
             [schema] = plan.inputs(node.name)
-            every = 1 if granularity is None else length_of(granularity, schema, "described", least=1)
+            every = 1 if granularity is None else length_of(granularity, schema, "prune_punctuation", least=1)
             return wanted.granularity == 0 or every % wanted.granularity != 0
         case OAJoin(terms=terms):
             keys = {key[0] for key in terms.keys}
@@ -93,11 +93,11 @@ def _drops(operator: Operator, wanted: Wants, plan: Plan, node: Node) -> bool:
     return False
 
 
-def _describe(wanted: Wants, schema: Schema) -> Describe:
+def _pruning(wanted: Wants, schema: Schema) -> PrunePunctuation:
     kinds = {
         "linear": True, "groups": wanted.groups != frozenset(), "joint": wanted.joint,
         "watermarks": wanted.watermarks,
     }  # fmt: skip
     known = None if not wanted.groups else [name for name in schema.names if name in wanted.groups]
     keep = [kind for kind, kept in kinds.items() if kept]
-    return Describe(wanted.granularity if wanted.granularity > 1 else None, keep, known)
+    return PrunePunctuation(wanted.granularity if wanted.granularity > 1 else None, keep, known)

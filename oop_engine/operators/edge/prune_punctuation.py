@@ -1,4 +1,4 @@
-"""Describe: lets through only punctuation that an operator behind it can use.
+"""PrunePunctuation: lets through only punctuation that an operator behind it can use.
 
 A join that makes group-wise punctuation of 100 000 keys before an aggregate without groups,
 or one each millisecond before a window that slides by the minute, is work for
@@ -43,13 +43,13 @@ from oop_engine.operators.keys.group_match import GroupMatch
 from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.policies.running_bound import floored, length_of
 
-__all__ = ["Describe"]
+__all__ = ["PrunePunctuation"]
 
 _KINDS = ("linear", "groups", "joint", "watermarks")
 
 
 @checked_arguments
-class Describe(Operator):
+class PrunePunctuation(Operator):
     """Keeps the wanted kinds of punctuation, at a granularity.
 
     ``keep``: some of ``linear``, ``groups``, ``joint``, ``watermarks``; the end of the stream always passes.
@@ -63,7 +63,7 @@ class Describe(Operator):
 
     >>> import pyarrow as pa
     >>> from oop_engine.testing import Driver
-    >>> driver = Driver(Describe(granularity=60), Schema({"ts": pa.int64()}, "ts", "s"))
+    >>> driver = Driver(PrunePunctuation(granularity=60), Schema({"ts": pa.int64()}, "ts", "s"))
     >>> [driver.feed(0, Linear(below)) for below in (59, 61, 70, 125)]
     [[(0, Linear(below=0))], [(0, Linear(below=60))], [], [(0, Linear(below=120))]]
     """
@@ -82,15 +82,15 @@ class Describe(Operator):
         self._granularity = granularity
         self._attributes = None if attributes is None else tuple(attributes)
         if not set(self._keep) <= set(_KINDS):
-            msg = f"Describe: keep must name some of {', '.join(_KINDS)}; got {self._keep}"
+            msg = f"PrunePunctuation: keep must name some of {', '.join(_KINDS)}; got {self._keep}"
             raise GraphError(msg)
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
-        inputs[0].require(self._attributes or (), "Describe: attributes")
+        inputs[0].require(self._attributes or (), "PrunePunctuation: attributes")
         if self._groups is not None:
-            inputs[0].require(self._groups.schema.names, "Describe: groups")
+            inputs[0].require(self._groups.schema.names, "PrunePunctuation: groups")
             if not self._groups.num_columns or not self._groups.num_rows:
-                msg = "Describe: groups must have a column and a row at least; got none: leave it out"
+                msg = "PrunePunctuation: groups must have a column and a row at least; got none: leave it out"
                 raise GraphError(msg)
         self._granule(inputs[0])
         return inputs
@@ -98,7 +98,7 @@ class Describe(Operator):
     def _granule(self, schema: Schema) -> int | None:
         if self._granularity is None:
             return None
-        return length_of(self._granularity, schema, "Describe: granularity", least=1)
+        return length_of(self._granularity, schema, "PrunePunctuation: granularity", least=1)
 
     def partition_keys(self, inputs: tuple[Schema, ...]) -> None:
         return None
@@ -141,7 +141,7 @@ class Describe(Operator):
             and (rows := self._known.find([page.column(name) for name in self._by])).min(initial=0) < 0
         ):
             row = rows_of(page.batch.slice(int(np.argmin(rows)), 1).select(self._by))[0]
-            msg = f"Describe: groups must be all there are; got a tuple of {row}: add it, or leave groups out"
+            msg = f"PrunePunctuation: groups must be all there are; got a tuple of {row}: add it, or leave groups out"
             raise ContractError(msg)
         yield 0, page
 
@@ -214,4 +214,4 @@ class Describe(Operator):
     def describe(self) -> str:
         wanted = "" if self._attributes is None else f" by {', '.join(self._attributes)}"
         every = "" if self._granularity is None else f" at {self._granularity}"
-        return f"Describe({', '.join(self._keep)}{every}{wanted})"
+        return f"PrunePunctuation({', '.join(self._keep)}{every}{wanted})"
