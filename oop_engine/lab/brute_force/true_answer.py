@@ -47,8 +47,8 @@ def true_answer(graph: Graph, feeds: Mapping[str, Iterable[Message]]) -> pa.Tabl
     """Return all results of the graph's sink, in no order, and with ``COMPLETE_AT`` where all pages have arrivals.
 
     Punctuate, Sort, PrunePunctuation, Meld, Merge, Filter, Project, WithColumns, and aggregates of all kinds of
-    windows, one or several by name, but for those that leave in lulls; no tuple is late.  Where arrival matters (windows by arrival,
-    equal times without a tie) there is one source before them, and no union.
+    windows, one or several by name, but for those that leave in lulls; no tuple is late.  Where arrival matters
+    (windows by arrival, equal times without a tie) there is one source before them, and no union.
     O(tuples x windows a tuple), with all of it in memory.
     Raises ``NoTruthError`` for anything else.
     """
