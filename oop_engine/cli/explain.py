@@ -217,6 +217,7 @@ def _plain(variant: Variant) -> dict[str, Any]:
             "kind": node.kind,
             "does": node.describe(),
             "how": how.get(node.name),
+            "retains": None if node.operator is None else node.operator.retains(tuple(plan.inputs(node.name))),
             "inputs": [str(stream) for stream in node.inputs],
             "outputs": {port: str(plan.schemas[stream]) for stream in plan.schemas if stream.node == node.name
                         for port in [stream.port]},

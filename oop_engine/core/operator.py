@@ -306,6 +306,13 @@ class Operator:
             msg = f"snapshot of {name}: made with other parameters, or by another version ({error!r})"
             raise SnapshotError(msg) from error
 
+    def retains(self, inputs: tuple[Schema, ...]) -> str | None:
+        """Return in one line the state of a key that no bound of the stream frees, and why; None: bounds free all.
+
+        State grows with the keys that have not ended (group-wise ``FOREVER``), so ``explain`` shows the line.
+        """
+        return None
+
     def describe(self) -> str:
         """Return one line for a drawing of the graph: the name and the parameters."""
         return type(self).__name__

@@ -95,6 +95,9 @@ class Latest(Operator):
     def partition_keys(self, inputs: tuple[Schema, ...]) -> list[tuple[str, ...]]:
         return [(name,) for name in self.by]
 
+    def retains(self, inputs: tuple[Schema, ...]) -> str | None:
+        return "the rows of each key that count, also of keys that end: they count until the key's next row"
+
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (None if column in (self.at, self.weight) else column,)
 

@@ -1,13 +1,16 @@
 """TopN: the first rows of each partition by an order, once no row can change them.
 
 Pass       the first ``n`` rows of a partition, as soon as a bound has passed it; a plain or a revision stream.
-Keep       the rows that no bound has passed, equal ones once with a count.
+Keep       the rows that no bound has passed, equal ones once with a count.  Without ``timed``, of a plain stream: the
+           first ``n`` of each partition until its key or the stream ends, and up to as many others, for a later row
+           only moves others back; of a revision stream all, for rows before them may be retracted.
 Propagate  linear punctuation, behind the rows below it.  Group-wise punctuation whose attributes are among ``by``
            likewise; others are dropped, for they tell nothing of a whole partition.  Joint punctuation and
            watermarks end here: rows that leave are final.
            Without ``timed`` a partition is complete when its key or the stream ends, and only that goes on.
-Cost       O(1) a row that comes, a hash look-up of all columns; O(rows log rows) for those that a bound passes,
-           and O(their rows) for the groups of a group-wise one; the first of these looks at all rows.
+Cost       O(1) a row that comes, a hash look-up of all columns, without ``timed`` O(log rows); O(rows log rows) for
+           those that a bound passes, and O(their rows) for the groups of a group-wise one; the first of these looks
+           at all rows.
            Order needed: none; of rows that are equal in ``order`` those with smaller other columns are the first.
 Source     ``ROW_NUMBER() OVER (PARTITION BY ... ORDER BY ...) <= n`` of SQL; Window Top-N of Apache Flink.
 """
@@ -32,10 +35,12 @@ from oop_engine.core.punctuation import FOREVER, GroupWise, Linear, Punctuation
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.revisions.net_rows import NetRows
+from oop_engine.system.knobs import knob
 
 __all__ = ["TopN"]
 
 Integers = NDArray[np.int64]
+_FEW = knob(__name__, "_FEW", 1024)  # rows beside the first ones that may stay
 
 
 @checked_arguments
@@ -86,6 +91,12 @@ class TopN(Operator):
         self.n, self.order, self.by, self.timed = n, tuple(order), tuple(by), timed
         self.rank, self.ties = rank, ties
 
+    def retains(self, inputs: tuple[Schema, ...]) -> str | None:
+        if self.timed:
+            return None
+        some = "all rows" if self.n is None or inputs[0].change is not None else f"the first {self.n} rows"
+        return f"{some} of each key: which are the first is known when the key or the stream ends"
+
     def uses_arrival(self) -> bool:
         return False
 
@@ -135,11 +146,22 @@ class TopN(Operator):
         self._order = [*self.order, *(name for name in rest if name not in self.order)]
         own = set(self.by) - ({plain.progressing} if self.timed else set())
         self._attributes = own | {plain.progressing} if self.timed else own
+        self._first_alone = not self.timed and self.n is not None and schema.change is None
+        self._kept = 0  # rows behind the last time that all but the first ones were dropped
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         self._rows.add(with_unsigned_zeros(page, self._zeros))
         self._rows.tidy()
+        if self._first_alone and self._rows.state().tuples > 2 * self._kept + _FEW:
+            self._drop_others()
         yield from ()
+
+    def _drop_others(self) -> None:
+        """Drop the rows that are not among the first of their partition: no later row makes them so."""
+        rows, slots, counts = self._rows.there()
+        at, place = self._placed(rows, counts)
+        self._rows.drop(np.sort(slots[at[place > self.n]]))
+        self._kept = self._rows.state().tuples
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
         bound = self._of_partitions(punctuation)
@@ -163,12 +185,7 @@ class TopN(Operator):
 
     def _first(self, passed: Page) -> Page:
         """Return the first rows of each partition, by event time."""
-        groups = self._partitions(passed)
-        at = self._sorted(passed, groups)
-        groups = groups[at]
-        starts = np.flatnonzero(np.diff(groups, prepend=-1))
-        number = np.arange(at.size) - np.repeat(starts, np.diff(starts, append=at.size))
-        place = number + 1 if self.ties == "row_number" else self._shared(passed, at, number)
+        at, place = self._placed(passed, np.ones(len(passed), np.int64))
         kept = np.ones(at.size, np.bool_) if self.n is None else place <= self.n
         at, place = at[kept], place[kept]
         by_time = np.argsort(passed.times[at], kind="stable")
@@ -179,6 +196,15 @@ class TopN(Operator):
                 [*rows.columns, pa.array(place)], schema=self.schemas_out[0].fields
             )
         return Page(self.schemas_out[0], rows)
+
+    def _placed(self, page: Page, counts: Integers) -> tuple[Integers, Integers]:
+        """Return the order of rows, each there ``counts`` times, and the places of their first copies, from 1."""
+        groups = self._partitions(page)
+        at = self._sorted(page, groups)
+        groups, before = groups[at], np.cumsum(counts[at]) - counts[at]
+        starts = np.flatnonzero(np.diff(groups, prepend=-1))
+        number = before - np.repeat(before[starts], np.diff(starts, append=at.size))
+        return at, number + 1 if self.ties == "row_number" else self._shared(page, at, number)
 
     def _partitions(self, page: Page) -> Integers:
         """Return the partition of each row, int64 (rows,)."""
@@ -213,7 +239,7 @@ class TopN(Operator):
         first = np.maximum.accumulate(np.where(new, np.arange(at.size), 0))
         begins = np.maximum.accumulate(np.where(number == 0, np.arange(at.size), 0))
         runs = np.cumsum(new)
-        places: Integers = (first - begins if self.ties == "rank" else runs - runs[begins]) + 1
+        places: Integers = (number[first] if self.ties == "rank" else runs - runs[begins]) + 1
         return places
 
     def state(self) -> State:
@@ -223,10 +249,11 @@ class TopN(Operator):
         return {"behind": self._rows.behind.count}
 
     def save(self) -> dict[str, Any]:
-        return {"rows": self._rows.save()}
+        return {"rows": self._rows.save(), "kept": self._kept}
 
     def load(self, state: Saved) -> None:
         self._rows.load(state.part("rows"))
+        self._kept = state.integer("kept", least=0) if "kept" in state else 0
 
     def describe(self) -> str:
         of = f" of {', '.join(self.by)}" if self.by else ""

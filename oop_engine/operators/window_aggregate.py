@@ -68,7 +68,7 @@ from oop_engine.operators.slicing.accumulators import is_compiled
 from oop_engine.operators.slicing.changing import Changing, changed_windows, read_change
 from oop_engine.operators.slicing.checks import by_name, checked, checked_emit, one_of
 from oop_engine.operators.slicing.closing import Closing
-from oop_engine.operators.slicing.explained import explained, explained_versions
+from oop_engine.operators.slicing.explained import explained, explained_versions, retained
 from oop_engine.operators.slicing.output import Output, Stamp
 from oop_engine.operators.slicing.revised.emitted import versioned_schema
 from oop_engine.operators.slicing.revised.netting import Netting
@@ -213,6 +213,9 @@ class WindowAggregate(Operator):
             return explained_versions(query, inputs[0])
         waits = "rows that may be taken back wait until a bound has passed them; of those left: "
         return waits * (inputs[0].change is not None) + explained(query)
+
+    def retains(self, inputs: tuple[Schema, ...]) -> str | None:
+        return retained(self._query(inputs[0]).output.definitions, self.by, empty=self.empty)
 
     def _query(self, schema: Schema) -> Query:
         """Return the question to ``schema``; it is kept, for thousands of definitions take long to read."""

@@ -14,7 +14,7 @@ def explained(made: Built) -> str:
     """Return the plan in words, some lines."""
     lines = [made.graph.text()]
     for title, found in answering(made.graph.plan(), contract):
-        if title == "stored until then":
+        if title in ("stored until then", "stored until its key ends"):
             continue
         lines += ["", title, *(f"  {name}  {words}" for name, words in found)]
     plan = made.graph.plan()

@@ -32,7 +32,7 @@ def states(plan: Plan, unbounded: Mapping[str, str]) -> list[tuple[str, str]]:
     for node in plan.nodes:
         if node.name in unbounded:
             found.append((node.name, f"without an end: {unbounded[node.name]}"))
-        elif words := _state(node):
+        elif words := _growing(plan, node, _state(node)):
             found.append((node.name, words))
     return found
 
@@ -49,6 +49,14 @@ def pushed_down(plan: Plan) -> list[tuple[str, str]]:
             before = [one for one in plan.nodes if one.name in names and isinstance(one.operator, Filter)]
             filters += [(one.name, f"before {node.name!r}") for one in before]
     return read + filters
+
+
+def _growing(plan: Plan, node: Node, words: str) -> str:
+    """Return the words about a state, or those of ``Operator.retains`` where it is not bounded."""
+    if node.operator is None or words.startswith("grows"):
+        return words
+    retained = node.operator.retains(tuple(plan.inputs(node.name)))
+    return words if retained is None else f"grows with the keys: {retained}"
 
 
 def _state(node: Node) -> str:

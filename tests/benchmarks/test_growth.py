@@ -1,4 +1,4 @@
-"""Groups that are asleep cost a small message nothing: no call in Python, no array, at 16 times as many keys."""
+"""Groups that are asleep cost a small message nothing, and no parameter costs more than docstrings state."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import growth
-from benchmarks.growth import CLOSES, CLOSING, asked, exponent, work
+from benchmarks.growth import asleep, parameters
+from benchmarks.growth.asleep import CLOSES, CLOSING, asked, exponent, work
+from benchmarks.growth.parameters import GROWTHS, Growth, grown
 from oop_engine.operators.slicing import closing
 from oop_engine.operators.slicing.stores import slice_ring, window_store
 
 FEW, MANY = 1000, 16_000
+FEW_CALLS = 20  # of another way for larger numbers
 ROOM = (
     1 << 16
 )  # bytes of pages and rows that are copied up to some size; a walk over all keys takes 8 bytes of each
@@ -20,7 +22,7 @@ ROOM = (
 
 @pytest.fixture(autouse=True)
 def few_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(growth, "TIMES", 3)
+    monkeypatch.setattr(asleep, "TIMES", 3)
 
 
 @pytest.mark.slow(keep=20)
@@ -60,3 +62,22 @@ def test_a_walk_over_all_keys_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Closing, "add", walking)
     few, many = work("tumbling", "page of a row", FEW), work("tumbling", "page of a row", MANY)
     assert many.made > 2 * few.made + ROOM
+
+
+@pytest.mark.parametrize("growth", GROWTHS, ids=lambda of: f"{of.parameter}: {of.name}")
+def test_a_message_costs_no_more_than_its_docstring_states(
+    monkeypatch: pytest.MonkeyPatch, growth: Growth
+) -> None:
+    monkeypatch.setattr(parameters, "TIMES", 3)
+    first, last = growth.sizes[-3:-1]
+    few, many = grown(growth, first), grown(growth, last)
+    most = 2 * (last / first) ** growth.stated
+    assert many.calls <= most * few.calls + FEW_CALLS, (few, many)
+    assert many.made <= most * few.made + ROOM, (few, many)
+
+
+def test_all_parameters_are_measured() -> None:
+    assert {growth.parameter for growth in GROWTHS} == {
+        "open windows", "windows of a tuple", "sessions of a key", "own bounds", "inputs", "definitions", "columns",
+        "length of keys", "page size", "bounds of 1,000 rows", "late rows of 1,000", "nodes",
+    }  # fmt: skip

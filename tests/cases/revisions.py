@@ -82,6 +82,13 @@ CASES = [
         RANKED,
     ),
     Case(
+        "top_n-of_keys-ranked",
+        TopN(2, "-v", by="k", timed=False, rank="place", ties="rank"),
+        (PLAIN,),
+        lambda i: ranked(i[0], 2, ("k",), "rank"),
+        RANKED,
+    ),
+    Case(
         "top_n-of_keys_and_times",
         TopN(None, "-v", by="k", rank="place", ties="rank"),
         (PLAIN,),

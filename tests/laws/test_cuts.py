@@ -28,4 +28,4 @@ def test_results_are_the_same_in_pages_of_any_size(name: str) -> None:
 
 def test_results_that_follow_from_pages_are_found() -> None:
     found = list(differences(CASES["partial-sliding"], 120))
-    assert "partial-sliding: other results by run, in pages of 13 rows" in found
+    assert "partial-sliding: other results by run, in pages of 7 rows" in found

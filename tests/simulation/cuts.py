@@ -1,8 +1,9 @@
 """Cuts: results do not depend on where pages are cut, from one row to more than every constant inside, by any runner.
 
 ``python -m tests.simulation.cuts ROWS``: each case of the contract suite gets two times so many rows an input, with a
-bound behind each half, in pages of several sizes, by ``run``, ``replay`` and ``Local``.  Results are the same, as
-multisets of whole rows, where they retract as net content.
+bound behind each half, in pages of several sizes, by ``run``, ``replay``, ``Local`` and ``serve``, which is stopped in
+the middle and goes on from its checkpoint.  Results are the same, as multisets of whole rows, where they retract as net
+content.  ``tests.simulation.cuts_on_spark``: the same on Spark.
 """
 
 from __future__ import annotations
@@ -11,23 +12,28 @@ import asyncio
 import logging
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from functools import partial
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from oop_engine import Graph, Linear, Page, replay, run
+from oop_engine import Graph, Linear, Page, replay, run, serve
 from oop_engine.core.errors import EngineError
 from oop_engine.extend import Message
 from oop_engine.runners.dispatch import Result
 from oop_engine.runners.local import Local
+from oop_engine.sources import Replayed
 from oop_engine.testing import Case
 from tests.cases import all_cases
 from tests.simulation.flat import page_of
 
-__all__ = ["OTHERS", "differences"]
+__all__ = ["OTHERS", "contents_of", "differences", "feeds_of", "graph_of", "sizes_of"]
 
 KEYS = 60
+SIZES = (1, 7, 1000, 8192, 100_000)
+PAGES = 2000  # of a half, at most: smaller pages are for fewer rows
 OTHERS = {
     "partial": "partial aggregates follow from pages, and are put together behind them",
     "describe": "its groups are all given to the operator",
@@ -46,16 +52,22 @@ Results = Mapping[str, list[dict[str, Any]]]
 def differences(case: Case, rows: int) -> Iterator[str]:
     """Yield a line for each size of pages, and runner, that gives other results than one page does."""
     expected = None
-    for size in (rows, 13, rows // 6):
-        feeds = _feeds(case, rows, size)
+    for size in sizes_of(rows):
+        feeds = feeds_of(case, rows, size)
         for name, found in _by_runner(case, feeds):
-            contents = _contents(case, found)
+            contents = contents_of(case, found)
             expected = contents if expected is None else expected
             if contents != expected:
                 yield f"{case.id}: other results by {name}, in pages of {size} rows"
 
 
-def _feeds(case: Case, rows: int, size: int) -> Feeds:
+def sizes_of(rows: int) -> list[int]:
+    """Return the sizes of pages that so many rows are cut into, all in one first."""
+    return [rows, *(size for size in SIZES if rows / PAGES <= size < rows)]
+
+
+def feeds_of(case: Case, rows: int, size: int) -> Feeds:
+    """Return the messages of each input: two times so many rows, in pages of ``size``, a bound behind each half."""
     feeds = defaultdict[str, list[Message]](list)
     span = rows // 4
     for port in range(len(case.inputs)):
@@ -69,9 +81,10 @@ def _feeds(case: Case, rows: int, size: int) -> Feeds:
 
 def _by_runner(case: Case, feeds: Feeds) -> Iterator[tuple[str, Results]]:
     for name, runner in (("run", run), ("replay", replay)):
-        outcome = runner(_graph(case), {source: list(feed) for source, feed in feeds.items()})
+        outcome = runner(graph_of(case), {source: list(feed) for source, feed in feeds.items()})
         yield name, {sink: table.to_pylist() for sink, table in outcome.results.items()}
     yield "Local", asyncio.run(_pushed(case, feeds))
+    yield "serve", asyncio.run(_served(case, feeds))
 
 
 async def _pushed(case: Case, feeds: Feeds) -> Results:
@@ -85,12 +98,51 @@ async def _pushed(case: Case, feeds: Feeds) -> Results:
         for message in feeds[source]:
             await local.push(source, message)
 
-    async with Local(_graph(case), take) as local:
+    async with Local(graph_of(case), take) as local:
         await asyncio.gather(*map(push, feeds))
     return found
 
 
-def _graph(case: Case) -> Graph:
+async def _served(case: Case, feeds: Feeds) -> Results:
+    """Return the results of a service that is stopped when half of the messages have come, and started again."""
+    found = defaultdict[str, list[dict[str, Any]]](list)
+
+    async def items(feed: list[Message], halt: Halt | None, first: int) -> AsyncIterator[Message]:
+        for at in range(first, len(feed)):
+            if halt is not None and 2 * at >= len(feed):
+                await halt.wait()
+            yield feed[at]
+
+    with TemporaryDirectory() as folder:
+        for halt in (Halt(len(feeds)), None):
+            await serve(
+                graph_of(case),
+                {name: Replayed(partial(items, feed, halt)) for name, feed in feeds.items()},
+                {name: partial(_take, found[name]) for name in sinks_of(case)},
+                checkpoint=folder, stop=None if halt is None else halt.stop, progress_every_s=None,
+            )  # fmt: skip
+    return found
+
+
+def _take(rows: list[dict[str, Any]], page: Page) -> None:
+    rows += page.to_pylist()
+
+
+class Halt:
+    """The middle of a service: it is stopped once each of its sources has come there."""
+
+    def __init__(self, sources: int) -> None:
+        self.stop, self._sources = asyncio.Event(), sources
+
+    async def wait(self) -> None:
+        self._sources -= 1
+        if not self._sources:
+            self.stop.set()
+        await asyncio.Event().wait()
+
+
+def graph_of(case: Case) -> Graph:
+    """Return the operator of a case between its sources and sinks."""
     graph = Graph("cuts")
     sources = [graph.source(f"in{port}", schema) for port, schema in enumerate(case.inputs)]
     made = graph.add("it", case.operator, *sources)
@@ -99,7 +151,11 @@ def _graph(case: Case) -> Graph:
     return graph
 
 
-def _contents(case: Case, found: Results) -> list[dict[str, int]]:
+def sinks_of(case: Case) -> list[str]:
+    return [f"out-{port}" for port in case.operator.outputs]
+
+
+def contents_of(case: Case, found: Results) -> list[dict[str, int]]:
     """Return how often each row is in the results of each output, retracted ones taken away."""
     contents = []
     schemas = case.operator.output_schemas(case.inputs)

@@ -52,6 +52,7 @@ def answering(plan: Plan, contract: Contract) -> list[tuple[str, list[tuple[str,
             "stored until then",
             [(node.name, _state(node, contract)) for node in others],
         ),
+        ("stored until its key ends", [(node.name, _retained(plan, node)) for node in (*edges, *others)]),
         ("late tuples", [(node.name, _late(plan, node)) for node in edges]),
     ]
     known = [(title, [(name, words) for name, words in lines if words]) for title, lines in found]
@@ -91,6 +92,11 @@ def _state(node: Node, contract: Contract) -> str:
     if isinstance(node.operator, WindowAggregate):
         return f"a partial aggregate of {_each(node.operator, open_=True)}"
     return _first(contract(node.operator).get("Keep", ""))
+
+
+def _retained(plan: Plan, node: Node) -> str:
+    assert node.operator is not None
+    return node.operator.retains(tuple(plan.inputs(node.name))) or ""
 
 
 def _each(operator: WindowAggregate, *, open_: bool = False) -> str:

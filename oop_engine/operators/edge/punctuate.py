@@ -40,7 +40,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
 from oop_engine.operators.policies.late import Late
-from oop_engine.operators.policies.policies import Upstream
+from oop_engine.operators.policies.policies import PerGroup, Upstream
 from oop_engine.operators.policies.running_bound import Policy, check_policy
 from oop_engine.operators.policies.source_progress import PagePart, SourceProgress
 from oop_engine.operators.values.describe_value import describe_value
@@ -91,6 +91,14 @@ class Punctuate(Operator):
         self.granularity = granularity
         self.late = late
         self.outputs = late.ports("late")
+
+    def retains(self, inputs: tuple[Schema, ...]) -> str | None:
+        if not isinstance(self.policy, PerGroup) or self.policy.linear is not None:
+            return None
+        return (
+            "the bound of each key, until a linear bound of the stream itself passes it: PerGroup(..., linear=policy) "
+            "makes such bounds"
+        )
 
     def uses_arrival(self) -> bool:
         return self.policy.uses_arrival() or (self.watermark is not None and self.watermark.uses_arrival())

@@ -42,6 +42,7 @@ from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.ordering.time_sorted import last_time
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.checks import MOST_WINDOWS, checked
+from oop_engine.operators.slicing.explained import retained
 from oop_engine.operators.slicing.output import PAGE_ROWS, Output, Stamp, Stamps
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.tagger import bind
@@ -113,6 +114,9 @@ class BufferingAggregate(Operator):
 
     def partition_keys(self, inputs: tuple[Schema, ...]) -> list[tuple[str, ...]]:
         return [key * len(inputs) for key in divisible_by(self.windows, self.by, inputs[0])]
+
+    def retains(self, inputs: tuple[Schema, ...]) -> str | None:
+        return retained([self._output(inputs[0])[1]], self.by, empty=False)
 
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (column if column in self.by else None,) * len(inputs)

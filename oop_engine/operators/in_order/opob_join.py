@@ -82,6 +82,9 @@ class OPOBJoin(Operator):
     def partition_keys(self, inputs: tuple[Schema, ...]) -> list[tuple[str, ...]]:
         return list(self.terms.keys)
 
+    def retains(self, inputs: tuple[Schema, ...]) -> str | None:
+        return self.terms.retains(", also of keys that end")
+
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return self.terms.lineage(column, *inputs)
 

@@ -11,7 +11,7 @@ Of a full join the output's bound is on the earlier of both timestamps, so it is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,28 @@ class JoinBounds:
         linear = enumerate(self.linear)
         others = (self.on_left(port, raised.get(port, below)) for port, below in linear if port != side)
         return self._kept_from(side, min(others))
+
+    def all_keep_from(self) -> list[int]:
+        """Return ``keep_from`` of each side.  O(inputs log inputs) for all of them together."""
+        left = [self.on_left(port, below) for port, below in enumerate(self.linear)]
+        least, second = sorted(left)[:2]
+        first = left.index(least)
+        return [self._kept_from(side, second if side == first else least) for side in range(len(left))]
+
+    def all_own(self, keys: pa.RecordBatch, raised: Mapping[int, Ints]) -> list[tuple[Ints, Ints]]:
+        """Return ``own`` of each side, without ``raised`` and with it.  O(inputs) a row of keys for all of them."""
+        left = np.stack([self._left.bounds(keys, port=port) for port in range(len(self.linear))])
+        before = list(self._all_but_own(left))
+        for port, below in raised.items():
+            left[port] = np.maximum(left[port], below)
+        return list(zip(before, self._all_but_own(left), strict=True))
+
+    def _all_but_own(self, left: Ints) -> Iterator[Ints]:
+        """Yield for each side the least time that is kept, by the left timestamps of all, int64 (sides, rows)."""
+        first, least = left.argmin(axis=0), left.min(axis=0)
+        second = np.partition(left, 1, axis=0)[1]
+        for side in range(len(left)):
+            yield self._kept_from(side, np.where(first == side, second, least))
 
     def own(self, side: int, keys: pa.RecordBatch, raised: Mapping[int, Ints] | None = None) -> Ints:
         """Return ``keep_from`` of each row of keys, by the bounds of that key and of all.

@@ -44,15 +44,17 @@ class Asking(NamedTuple):
 
 def purge_groups(
     take: Taker, side: int, port: int, punctuation: GroupWise, bounds: JoinBounds, codes: KeyCodes,
-    keys_of: KeysOf,
+    keys_of: KeysOf, own: tuple[Ints, Ints] | None = None,
 ) -> list[Found]:  # fmt: skip
     """Take the tuples of ``side`` that a punctuation of input ``port`` lets go, of key columns by their positions.
 
-    To be called before ``bounds`` takes it.  Returns the tuples that leave alone.
+    To be called before ``bounds`` takes it.  ``own``: those of the side's rows, if they are known (``all_own``).
+    Returns the tuples that leave alone.
     """
     on_left: Ints = bounds.on_left(port, punctuation.below)
-    before = bounds.own(side, punctuation.groups)
-    keep_from = bounds.own(side, punctuation.groups, {port: on_left})
+    if own is None:
+        own = bounds.own(side, punctuation.groups), bounds.own(side, punctuation.groups, {port: on_left})
+    before, keep_from = own
     grown, names = keep_from > before, [str(place) for place in range(codes.columns)]
     if (
         len(bounds.linear) > 2

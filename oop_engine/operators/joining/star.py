@@ -117,14 +117,18 @@ class StarState:
         match punctuation:
             case Linear(below) if below > self.bounds.linear[port]:
                 self.bounds.linear[port] = below
+                keep_from = self.bounds.all_keep_from()
                 for side, index in self._others(port):
-                    index.purge(self.bounds.keep_from(side))
+                    index.purge(keep_from[side])
                 return self.bounds.grown(port, punctuation)
             case GroupWise() if self.bounds.is_on_keys(port, punctuation):
                 groups = GroupWise(self.bounds.by_position(port, punctuation.groups), punctuation.below)
+                own = self.bounds.all_own(groups.groups, {port: self.bounds.on_left(port, groups.below)})
                 for side, index in self._others(port):
                     columns = partial(self._key_columns, side)
-                    purge_groups(index.purge_entries, side, port, groups, self.bounds, self._codes, columns)
+                    purge_groups(
+                        index.purge_entries, side, port, groups, self.bounds, self._codes, columns, own[side]
+                    )
                 return self.bounds.grown(port, groups)
             case Watermark(Linear()):
                 return self.bounds.grown(port, punctuation)

@@ -121,6 +121,12 @@ class JoinTerms:
         """Return the output's name of the right progressing attribute."""
         return self.right_names(left, right)[right.names.index(right.progressing)]
 
+    def retains(self, more: str = "") -> str | None:
+        """Return the state of a key that no bound of the stream frees, and why; None: bounds free all.  O(1)."""
+        if not (self.keys and isinstance(self.band, AsOf) and self.band.within is None):
+            return None
+        return f"the newest right row of each key{more}: any later left row matches it; AsOf(within=...) limits that"
+
     def lineage(self, column: str, left: Schema, right: Schema) -> tuple[str | None, str | None]:
         """Return the left and the right column that ``column`` of the output repeats.
 

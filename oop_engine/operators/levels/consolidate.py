@@ -35,6 +35,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Aggregation
 from oop_engine.operators.slicing.checks import checked
 from oop_engine.operators.slicing.closing import Closing
+from oop_engine.operators.slicing.explained import retained
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.partial_rows import PaneRows, PartialRows, partial_rows
 from oop_engine.operators.values.describe_value import describe_value
@@ -98,6 +99,9 @@ class Consolidate(Operator):
 
     def partition_keys(self, inputs: tuple[Schema, ...]) -> list[tuple[str, ...]]:
         return [(name,) for name in self.by]
+
+    def retains(self, inputs: tuple[Schema, ...]) -> str | None:
+        return retained(self._rows_of_input().output.definitions, self.by, empty=self.empty)
 
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
         return (column if column in self.by else None,)

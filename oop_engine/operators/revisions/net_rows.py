@@ -104,6 +104,15 @@ class NetRows:
         """Return the rows of some slots, in their order."""
         return pa.RecordBatch.from_arrays(self._index.keys(slots), schema=self.plain.fields)
 
+    def there(self) -> tuple[Page, Integers, Integers]:
+        """Return the rows that are there, each once, with their slots and how often each is there.  O(rows)."""
+        slots = np.flatnonzero(self._counts[: self._index.size] > 0)
+        return Page(self.plain, self.rows(slots)), slots, self._counts[slots]
+
+    def drop(self, slots: Integers) -> None:
+        """Let the rows of some slots be there no more; slots change."""
+        self._drop(slots)
+
     def content(self) -> Page:
         """Return the rows that are there, by time, each as often as it is.  O(rows log rows)."""
         counts = np.maximum(self._counts[: self._index.size], 0)

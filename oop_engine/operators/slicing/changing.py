@@ -139,6 +139,9 @@ class LimitedStore:
     def rename(self, kept: Integers, slots: Integers) -> None:
         self._store.rename(kept, slots)
 
+    def consider(self) -> None:
+        self._store.consider()
+
     def successor(self) -> Store:
         self._store = self._store.successor()
         return self

@@ -135,7 +135,8 @@ class Closing:
         try:
             if least < self.behind.highest:
                 page, times, slots = self._timely(page, times, slots, known)
-            for store in self.stores:
+            for number, store in enumerate(self.stores):
+                self.stores[number] = store = store.successor()
                 store.add(page, times, slots, known)
         except WindowOverflowError as error:
             raise self._overflow(error) from None
@@ -224,11 +225,11 @@ class Closing:
     def _pauses(self, bound: int, slots: Integers | None = None, bounds: Integers | None = None) -> list[int]:
         """Return where to pause on the way to a bound, so that not too many windows are in memory together.
 
-        Stores whose groups have become sparse are replaced before.
+        Stores whose groups have become sparse are replaced with the next page: no punctuation makes state grow.
         """
         windows = 0.0
-        for number, store in enumerate(self.stores):
-            self.stores[number] = store = store.successor()
+        for store in self.stores:
+            store.consider()
             windows += store.most_until(bound, slots)
         if windows <= AT_ONCE:
             return []

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from oop_engine.core.schema import Schema
 from oop_engine.operators.slicing.accumulators import accumulator, is_ragged
 from oop_engine.operators.slicing.panes.shared_slices import Slicing
 from oop_engine.operators.slicing.panes.slice_windows import assembly_words
 from oop_engine.operators.slicing.strategy import Query, chosen, in_bins
-from oop_engine.operators.windows import Extents, Folding, Gap
+from oop_engine.operators.windows import Definition, Extents, Folding, Gap
 
-__all__ = ["explained", "explained_versions"]
+__all__ = ["explained", "explained_versions", "retained"]
 
 _NAMED = 6  # definitions that are all named
 
@@ -69,3 +71,11 @@ def explained_versions(query: Query, tuples: Schema) -> str:
     return f"{', '.join(map(repr, copied))}: versions are those of a copy of the state that closes" + (
         f"; else {words}" if len(copied) < len(query.names) else ""
     )
+
+
+def retained(definitions: Iterable[Definition], by: tuple[str, ...], *, empty: bool) -> str | None:
+    """Return the state of a key that stays until it ends, and why; None: bounds of the stream free all."""
+    words = [one.retains for one in definitions if one.retains]
+    if empty:
+        words.append("the last window of each key: empty windows follow it if another row of the key comes")
+    return "; ".join(dict.fromkeys(words)) if by and words else None

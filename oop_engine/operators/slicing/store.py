@@ -78,8 +78,11 @@ class Store(Protocol):
     def rename(self, kept: Integers, slots: Integers) -> None:
         """Let only the groups ``kept`` stay; group ``g`` gets the slot ``slots[g]``, -1: none."""
 
+    def consider(self) -> None:
+        """Find out, before windows close, whether another kind of store suits the stream better."""
+
     def successor(self) -> Store:
-        """Return the store that takes over: this one, or of another kind that suits the stream better."""
+        """Return the store for the next tuples: this one, or of another kind if that suits the stream better."""
 
     def save(self) -> dict[str, Any]:
         """Return everything for a snapshot."""
@@ -106,6 +109,9 @@ class OnTime:
     def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
         none = np.empty(0, np.int64)
         return none, none, np.empty(0)
+
+    def consider(self) -> None:
+        """Keep this store, whatever comes."""
 
     def successor(self) -> Self:
         return self

@@ -78,6 +78,14 @@ class Marked(Folding):
     tagged = True
     peeks: ClassVar[bool] = True
 
+    @property
+    def retains(self) -> str:
+        return (
+            "the open window of each key: its next marker may be in any later row"
+            if not self.whole_stream
+            else ""
+        )
+
     def words(self) -> str:
         cut = "of any group " * self.whole_stream
         return f"all tuples from one {cut}to the next with {text_of(self.marker)}"

@@ -147,7 +147,7 @@ class Folding(ABC):
     get ``tags`` as they come; ``numbered``: for these it must know how many of the group came before; ``peeks``: it
     asks whether a tuple right at the bound is tagged.  ``counts``: a group without slices must be remembered, for its
     tuples are counted.  ``partitioned``: they are so within groups, so there must be some.  ``sides``: names of the
-    columns that have the extents.
+    columns that have the extents.  ``retains``: the state of a group that stays until it ends, and why; "": none does.
     """
 
     over: ClassVar[Over] = Over.ATTRIBUTE
@@ -161,6 +161,10 @@ class Folding(ABC):
     counts: bool = False
     partitioned: bool = False
     sides: ClassVar[tuple[str, str]] = ("window_start", "window_end")
+
+    @property
+    def retains(self) -> str:
+        return ""
 
     @abstractmethod
     def places(self, final: FinalTuples) -> Integers:

@@ -90,6 +90,10 @@ class Framed(Folding):
 
     tagged = True
 
+    @property
+    def retains(self) -> str:
+        return "" if self.most else "the open frame of each key: the row that closes it may still come"
+
     def words(self) -> str:
         return f"frames from {text_of(self.enter)} to {text_of(self.leave)}, {ties(self.tie)}"
 

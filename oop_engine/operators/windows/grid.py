@@ -68,6 +68,11 @@ class Definition(Protocol):
         """Tell whether a group's windows depend on tuples of other groups."""
         ...
 
+    @property
+    def retains(self) -> str:
+        """Return the state of a group that stays until it ends, and why; "": none does."""
+        ...
+
 
 @runtime_checkable
 class Windows(Protocol):
@@ -106,6 +111,15 @@ class Extents:
     def landmark(self) -> bool:
         """Tell whether a window also takes all that came before."""
         return self.range is None
+
+    @property
+    def retains(self) -> str:
+        """Return the state of a group that stays until it ends, and why; "": none does."""
+        if self.landmark:
+            return "an aggregate of each key: landmark windows contain it until the stream ends"
+        if self.over is Over.GROUP_ROWS:
+            return "the open windows of each key: only later rows of the key complete them"
+        return ""
 
     @property
     def overlap(self) -> int:

@@ -72,6 +72,10 @@ class Since(Folding):
     extents: Extents
     whole_stream: bool = True
 
+    @property
+    def retains(self) -> str:
+        return "an aggregate of each key: landmark windows contain it until the stream ends"
+
     def words(self) -> str:
         return "slides since the origin, those of windows that have left together"
 
@@ -115,6 +119,10 @@ class Gridded(Folding):
     def over(self) -> Over:  # type: ignore[override]
         """Whether the grid is over the attribute or over rows."""
         return self.extents.over
+
+    @property
+    def retains(self) -> str:
+        return self.extents.retains
 
     def words(self) -> str:
         return "panes of a grid"

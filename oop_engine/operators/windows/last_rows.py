@@ -78,6 +78,10 @@ class LastBefore(Folding):
     lulls: bool = False
     tie: tuple[str, ...] = ()
 
+    @property
+    def retains(self) -> str:
+        return "the last rows of each key: they are in its windows until newer ones come"
+
     def words(self) -> str:
         return f"one tuple, the last {self.rows} of a group, {ties(self.tie)}"
 

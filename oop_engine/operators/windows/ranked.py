@@ -40,6 +40,14 @@ class Ranked(Folding):
     def more(self, schema: Schema) -> list[tuple[str, pa.DataType]]:
         return [("window_start", pa.int64()), ("window_end", pa.int64())]
 
+    @property
+    def retains(self) -> str:
+        return (
+            "the last rows of each key, and their number: later rows of the key share windows with them"
+            if self.partitioned
+            else ""
+        )
+
     def words(self) -> str:
         return f"{self.slice} tuples each, ranked by time, {ties(self.tie)}"
 

@@ -69,6 +69,11 @@ class Gap:
     over: Over = Over.ATTRIBUTE
     whole_stream: bool = False
 
+    @property
+    def retains(self) -> str:
+        """Return the state of a group that stays until it ends: none."""
+        return ""
+
     def check(self, times: Integers) -> None:
         """Raise ``ContractError`` if the windows of these times would not fit 64 bits."""
         if times.size:

@@ -87,6 +87,12 @@ class Asked(Folding):
     numbered: bool = False
     counts: bool = False
 
+    @property
+    def retains(self) -> str:
+        return (
+            "the number of rows of each key: it shows which later rows have a window" if self.counts else ""
+        )
+
     def words(self) -> str:
         each = {
             "tuple": "tuple",

@@ -55,6 +55,10 @@ class Whole:
     over: Over = Over.ATTRIBUTE
     whole_stream: bool = False
 
+    @property
+    def retains(self) -> str:
+        return "the window of each key: it is complete when the key or the stream ends"
+
     def check(self, times: Integers) -> None:
         """Raise ``ContractError`` if the windows of these times would not fit 64 bits."""
         if times.size and int(times.max()) >= FOREVER - 1:
@@ -81,6 +85,10 @@ class Whole:
 @dataclass(frozen=True)
 class Ended(Folding):
     """Windows ``[first, last + 1)`` of whole groups, folded on the bound.  A group has one slice."""
+
+    @property
+    def retains(self) -> str:
+        return "the window of each key: it is complete when the key or the stream ends"
 
     def words(self) -> str:
         return "a group each, complete when it ends"

@@ -375,6 +375,26 @@ def test_explain_shows_a_graph_of_a_file_as_well(tmp_path: Path) -> None:
     assert "leave --set out" in call("explain", str(file), "--set", "a=1").stderr
 
 
+def test_explain_shows_the_state_that_stays_until_its_key_ends(tmp_path: Path) -> None:
+    file = tmp_path / "graph.py"
+    file.write_text(
+        "import pyarrow as pa\n"
+        "from oop_engine import Graph, Schema\n"
+        "from oop_engine.operators import *\n"
+        "graph = Graph('mine')\n"
+        "log = graph.source('log', Schema({'ts': pa.int64(), 'k': pa.int64()}, 'ts', 's'))\n"
+        "edge = graph.add('edge', Punctuate(PerGroup(BoundedDisorder(5), by=('k',))), log)\n"
+        "graph.sink('a', graph.add('all', WindowAggregate(Global(), {'n': Count()}, by=('k',)), edge))\n"
+        "graph.sink('b', graph.add('minutes', WindowAggregate(Tumbling(60), {'n': Count()}, by=('k',)), edge))\n"
+    )
+    words = call("explain", str(file)).stdout.split("stored until its key ends\n")[1].split("\n\n")[0]
+    assert [line.split()[0] for line in words.splitlines()] == ["edge", "all"]
+    assert "the window of each key: it is complete when the key or the stream ends" in words
+    retained = {node["name"]: node["retains"] for node in said("explain", str(file))["variants"][0]["nodes"]}
+    assert retained["minutes"] is None
+    assert retained["edge"].startswith("the bound of each key")
+
+
 def test_a_contract_is_read_from_the_module_of_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
     class Sieve(Operator):
         """Lets through."""

@@ -16,6 +16,7 @@ from oop_engine.operators.slicing.stores.sparse_groups import EagerBytes
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Landmark, Sliding, Tumbling, TupleBased
 from oop_engine.testing import Driver, multiset
+from tests.cases import all_cases
 from tests.naive import windows as naive
 from tests.parts.operators.window_streams import SCHEMA, Checked, events, rows
 
@@ -280,3 +281,22 @@ def test_each_strategy_is_explained_in_a_line():
     assert not any("\n" in line for line in said.values())
     landmark = WindowAggregate(Landmark(10), asked).explain((KEYED,))
     assert landmark == "windows: a landmark window has no fixed number of panes"
+
+
+def test_a_punctuation_makes_no_state_grow_where_groups_have_become_sparse(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A pane is one partial aggregate, its windows are two: another store takes over with the next page."""
+    monkeypatch.setattr(window_store, "_FLOOR", 0)
+    monkeypatch.setattr(window_store, "_SPARSE", 1)
+    [case] = [case for case in all_cases() if case.id == "wid-sliding-many"]
+    [schema] = case.inputs
+    driver = Driver(case.operator, schema)
+    some = {"k": ["c", "b", "b", "a"], "j": [2, 0, 1, 0], "v": [7, 1, 1, 1], "x": [0.0, 1.0, 0.0, 3.0]}
+    driver.feed(0, Page.of(schema, {"ts": [-4, 20, 52, -15], **some}))
+    before = driver.operator.state().in_use
+    driver.feed(0, GroupWise.of({"k": ["a"]}, [15]))
+    driver.move()
+    assert (before, driver.operator.state().in_use) == ((0, 4, 4), (0, 3, 3))
+    driver.feed(0, Page.of(schema, {"ts": [52], "k": ["b"], "j": [1], "v": [1], "x": [0.0]}))
+    assert driver.operator.state().in_use == (0, 6, 3)

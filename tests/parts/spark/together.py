@@ -58,10 +58,10 @@ class Together:
                 self.graph.add(name, node.operator, *inputs)
         return number
 
-    def run(self, spark: Any, *, batch: bool = False) -> list[dict[str, Rows]]:
+    def run(self, spark: Any, *, batch: bool = False, per_batch: int = 2) -> list[dict[str, Rows]]:
         """Run all graphs on Spark; return for each the rows of its sinks."""
         outcome = run_on_spark(
-            self.graph, self.sources, spark=spark, batch=batch, groups=3, segments_per_batch=2
+            self.graph, self.sources, spark=spark, batch=batch, groups=3, segments_per_batch=per_batch
         )
         return self._parted({name: table.to_pylist() for name, table in outcome.results.items()})
 

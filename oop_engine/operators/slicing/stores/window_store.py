@@ -68,6 +68,7 @@ class WindowStore:
         self.panes = PaneRing(parts, extents, still=still, alone=not shared) if panes else None
         self._heir = heir
         self._seen = self._refused = 0  # tuples, and those that did not fit the ring
+        self._leaves = False  # another store takes over before the next page
         self._most = 0  # panes in use at the last look
         self._ahead = NEVER  # the first window that no group has closed before the others
 
@@ -378,15 +379,18 @@ class WindowStore:
         if self.panes is not None:
             self.panes.rename(slots, len(self.opened.of))
 
-    def successor(self) -> Store:
+    def consider(self) -> None:
         of = self.panes
         if self._heir is None or of is None:
-            return self
+            return
         area = (of.high - of.low + 1) * of.groups  # there is room for more panes, at most as many again
         empty = area > max(_FLOOR // of.cell_bytes, _SPARSE * max(self._most, of.used))
         refused = self._refused > max(_MANY, self._seen / 2)
         self._most, self._seen, self._refused = of.used, 0, 0
-        return self._heir().take_over(self) if empty or refused else self
+        self._leaves = empty or refused
+
+    def successor(self) -> Store:
+        return self if self._heir is None or not self._leaves else self._heir().take_over(self)
 
     def take_over(self, before: WindowStore) -> Store:
         """Go on with the windows of another store; return this one."""
@@ -397,7 +401,11 @@ class WindowStore:
         panes = None if self.panes is None else self.panes.save()
         held = {"partials": self.partials.save(), "panes": panes, "spans": self.opened.save()}
         looked = [self._most, self._seen, self._refused]
-        return held if self._heir is None else {**held, "adapted": False, "looked": looked}
+        return (
+            held
+            if self._heir is None
+            else {**held, "adapted": False, "looked": looked, "leaves": self._leaves}
+        )
 
     def load(self, saved: Saved, groups: int) -> Store:
         if self._heir is not None and saved.flag("adapted"):
@@ -405,6 +413,7 @@ class WindowStore:
         if self._heir is not None:
             looked = saved.part("looked")
             self._most, self._seen, self._refused = (looked.integer(i, least=0) for i in range(3))
+            self._leaves = "leaves" in saved and saved.flag("leaves")
         self.partials.load(saved.part("partials"), groups)
         if self.panes is not None:
             self.panes.clear() if saved["panes"] is None else self.panes.load(saved.part("panes"))

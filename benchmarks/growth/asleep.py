@@ -1,6 +1,4 @@
-"""Growth: the cost of one small message while many groups are asleep, for each operator.
-
-    python -m benchmarks.growth [KEYS...]
+"""The cost of one small message while many groups are asleep, for each operator.
 
 Each operator gets a tuple of each of 1 k, 10 k, 100 k and 1 M keys, and nothing that ends them.  Then come a page of
 one row, one of a row of a new key, a linear bound that closes nothing, and punctuation of one key, or that ends one,
@@ -66,7 +64,10 @@ from oop_engine.thesis import (
 )
 from oop_engine.windows import Global, Landmark, PartitionedTupleBased
 
-__all__ = ["CASES", "CLOSES", "CLOSING", "MESSAGES", "Work", "asked", "exponent", "work"]
+__all__ = [
+    "CASES", "CLOSES", "CLOSING", "MESSAGES", "SCHEMA", "Work", "asked", "exponent", "given", "least_calls",
+    "least_made", "least_us", "table", "work",
+]  # fmt: skip
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64(), "v": pa.int64()}, "ts", "ms")
 REVISED = Schema(pa.schema([*SCHEMA.fields, pa.field("change", pa.int8())]), "ts", "ms", change="change")
@@ -217,11 +218,12 @@ def _page(keys: Any, at: Any) -> Page:
 def work(name: str, message: str, keys: int) -> Work:
     """Return the work of one message while so many keys are asleep: the least of some times."""
     operator, some = _closing(name, keys) if message == CLOSES else _small(name, message, keys)
-    give = partial(_given, operator, port=len(operator.schemas_in) - 1 if message == CLOSES else 0)
+    give = partial(given, operator, port=len(operator.schemas_in) - 1 if message == CLOSES else 0)
     gc.collect()
-    us = min(_us(give, one) for one in some[:TIMES])
-    calls = min(_calls(give, one) for one in some[TIMES : 2 * TIMES])
-    return Work(us, calls, min(_made(give, one) for one in some[2 * TIMES :]))
+    steps = [partial(give, one) for one in some]
+    return Work(
+        least_us(steps[:TIMES]), least_calls(steps[TIMES : 2 * TIMES]), least_made(steps[2 * TIMES :])
+    )
 
 
 def _small(name: str, message: str, keys: int) -> tuple[Operator, list[Message]]:
@@ -229,7 +231,7 @@ def _small(name: str, message: str, keys: int) -> tuple[Operator, list[Message]]
     _asleep(operator, keys, AT)
     numbers = iter(range(10_000))
     for _ in range(WARM):
-        _given(operator, make(next(numbers)))
+        given(operator, make(next(numbers)))
     return operator, [make(next(numbers)) for _ in range(3 * TIMES)]
 
 
@@ -241,7 +243,7 @@ def _closing(name: str, keys: int) -> tuple[Operator, list[Message]]:
     make, behind = CLOSING[name]
     operator, times = make(), STEP * np.arange(1, WARM + 3 * TIMES + 1)
     _asleep(operator, keys, LATER)
-    _given(operator, _page(keys + times, times))
+    given(operator, _page(keys + times, times))
     bounds = [Linear(int(time) + behind) for time in times]
     for bound in bounds[:WARM]:
         if not any(
@@ -254,10 +256,11 @@ def _closing(name: str, keys: int) -> tuple[Operator, list[Message]]:
 
 def _asleep(operator: Operator, keys: int, at: int) -> None:
     for begin in range(0, keys, 8192):
-        _given(operator, _page(np.arange(begin, min(begin + 8192, keys)), at))
+        given(operator, _page(np.arange(begin, min(begin + 8192, keys)), at))
 
 
-def _given(operator: Operator, message: Message, port: int = 0) -> None:
+def given(operator: Operator, message: Message, port: int = 0) -> None:
+    """Give a message to an operator and drop what it emits."""
     if isinstance(message, Page) and operator.schemas_in[0].change is not None:
         changes = pa.array(np.ones(len(message), np.int8))
         columns = [*message.batch.columns, changes]
@@ -265,13 +268,28 @@ def _given(operator: Operator, message: Message, port: int = 0) -> None:
     deque(handle(operator, port, message, NEVER), maxlen=0)
 
 
-def _us(give: Callable[[Message], None], message: Message) -> float:
+def least_us(steps: list[Callable[[], Any]]) -> float:
+    """Return the CPU microseconds of the cheapest of some steps, each done once."""
+    return min(map(_us, steps))
+
+
+def least_calls(steps: list[Callable[[], Any]]) -> int:
+    """Return the calls in Python of the cheapest step."""
+    return min(map(_calls, steps))
+
+
+def least_made(steps: list[Callable[[], Any]]) -> int:
+    """Return the bytes that the cheapest step makes, at one time."""
+    return min(map(_made, steps))
+
+
+def _us(step: Callable[[], Any]) -> float:
     start = stopwatch.cpu()
-    give(message)
+    step()
     return (stopwatch.cpu() - start) * 1e6
 
 
-def _calls(give: Callable[[Message], None], message: Message) -> int:
+def _calls(step: Callable[[], Any]) -> int:
     count = 0
 
     def counted(_frame: Any, event: str, _arg: Any) -> None:
@@ -280,18 +298,18 @@ def _calls(give: Callable[[Message], None], message: Message) -> int:
 
     sys.setprofile(counted)
     try:
-        give(message)
+        step()
     finally:
         sys.setprofile(None)
     return count
 
 
-def _made(give: Callable[[Message], None], message: Message) -> int:
+def _made(step: Callable[[], Any]) -> int:
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
         tracemalloc.reset_peak()
-        give(message)
+        step()
         return tracemalloc.get_traced_memory()[1] - before
     finally:
         tracemalloc.stop()
@@ -309,7 +327,7 @@ def _exponents(found: list[Work], sizes: list[int]) -> str:
     return f"{exponent(few.calls, many.calls, times):>6.2f} {exponent(few.made, many.made, times):>6.2f}"
 
 
-def main(sizes: Iterable[int]) -> None:
+def table(sizes: Iterable[int]) -> None:
     """Print a table: a line for each operator and message, the work at each number of keys, and its exponents."""
     sizes = list(sizes)
     header = [f"{keys:>10,} keys: us, calls, bytes" for keys in sizes]
@@ -318,7 +336,3 @@ def main(sizes: Iterable[int]) -> None:
         found = [work(name, message, keys) for keys in sizes]
         cells = [f"{one.us:>12.0f} {one.calls:>7} {one.made:>11,}" for one in found]
         print(f"{name}, {message}".ljust(52), *cells, _exponents(found, sizes), flush=True)
-
-
-if __name__ == "__main__":
-    main([int(keys) for keys in sys.argv[1:]] or [1000, 10_000, 100_000, 1_000_000])

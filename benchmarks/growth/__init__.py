@@ -1,0 +1,1 @@
+"""Growth: which cost grows with which parameter, and by which exponent."""
