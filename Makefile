@@ -23,7 +23,7 @@ SHELVES := operators windows aggregates joins policies triggers rewrites thesis 
 DOCUMENTED := oop_engine $(SHELVES:%=oop_engine.%) oop_engine.testing.laws oop_engine.testing.streams \
   oop_engine.runners.inline oop_engine.runners.local oop_engine.spark.run oop_engine.scenarios.truth
 
-.PHONY: check explore queries cancellations cuts flat knobs faults warm rewritten simulate rotations soak kills servers test-servers test-all help demo demo-spark scenarios test fuzz lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
+.PHONY: check explore queries cancellations cuts cuts-spark flat knobs faults warm rewritten simulate rotations soak kills servers test-servers test-all help demo demo-spark scenarios test fuzz lint types format clean bench bench-smoke bench-spark bench-profile bench-peers api
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -98,6 +98,9 @@ knobs: $(VENV)/.dev ## laws, random graphs and simulated worlds with all sizes d
 
 cuts: $(VENV)/.dev ## each operator by each runner, in pages of several sizes: the same results: make cuts ROWS=40000
 	$(BIN)/python -m tests.simulation.cuts $(or $(ROWS),6000)
+
+cuts-spark: $(VENV)/.spark ## the same on Spark, in one session: make cuts-spark ROWS=60
+	$(BIN)/python -m tests.simulation.cuts_on_spark $(or $(ROWS),60)
 
 rotations: $(VENV)/.dev ## a tail of a log under a simulated logrotate, with restarts: make rotations HISTORIES=10000 FROM=0
 	FROM=$(or $(FROM),0) $(BIN)/python -m tests.simulation.rotated_log $(or $(HISTORIES),10000)

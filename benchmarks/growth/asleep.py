@@ -220,7 +220,7 @@ def work(name: str, message: str, keys: int) -> Work:
     operator, some = _closing(name, keys) if message == CLOSES else _small(name, message, keys)
     give = partial(given, operator, port=len(operator.schemas_in) - 1 if message == CLOSES else 0)
     gc.collect()
-    steps = [partial(give, one) for one in some]
+    steps: list[Callable[[], Any]] = [partial(give, one) for one in some]
     return Work(
         least_us(steps[:TIMES]), least_calls(steps[TIMES : 2 * TIMES]), least_made(steps[2 * TIMES :])
     )

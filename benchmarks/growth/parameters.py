@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.growth.asleep import CASES, SCHEMA, given, least_calls, least_made, least_us
-from oop_engine import Graph, GroupWise, Linear, Message, Operator, Page, Schema
+from oop_engine import Graph, GroupWise, Linear, Operator, Page, Schema
+from oop_engine.aggregates import Median
+from oop_engine.extend import Message
 from oop_engine.operators import (
     Band,
     BoundedDisorder,
@@ -20,9 +22,7 @@ from oop_engine.operators import (
     Distinct,
     Emit,
     Latest,
-    Median,
     Meld,
-    Merge,
     MultiJoin,
     OAJoin,
     PerGroup,
@@ -35,6 +35,7 @@ from oop_engine.operators import (
     WindowAggregate,
 )
 from oop_engine.runners.inline import Inline
+from oop_engine.thesis import Merge
 
 __all__ = ["GROWTHS", "Grown", "Growth", "grown", "largest_exponents"]
 

@@ -6,7 +6,8 @@ of the key's next tuple, so both wait until a bound has passed it.
 
     Pass       with punctuation: a tuple for which ``where`` is true with weight +1 at its time, and with -1 at the next
                time of its key.  Tuples of one key and time all count, and all take the place of those before.
-    Keep       tuples that no bound has passed; and of each key those that count now.
+    Keep       tuples that no bound has passed; and of each key those that count now, also of keys that end: they
+               count until the key's next tuple.
     Propagate  linear punctuation as it is: nothing leaves before it that is not below it.  Others are dropped.
     Cost       O(log n) a tuple that is held, and one that counts; O(tuples passed, and those of their keys that
                count) a linear punctuation.

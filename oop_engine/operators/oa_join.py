@@ -15,7 +15,8 @@ on its own.  Nothing waits for order: punctuation alone purges the state.
                later than the tuple's.  The bound is that of the tuple's own key where
                group-wise punctuation on key columns is ahead.  A tuple that can match nothing
                later is never stored; nor are null keys, which match nothing.  Semi and anti: a left
-               tuple is not kept behind its first match.
+               tuple is not kept behind its first match.  ``AsOf()`` without ``within``: the newest right
+               tuple of each key until the key ends, for any later left tuple matches it.
     Propagate  left time   min(bL, bR - after): linear, and group-wise for each key
                right time  min(bR, bL - before), as a Joint of that single attribute
                both times  Joint of bL and bR, while their corner is in the band

@@ -160,6 +160,7 @@ class TopN(Operator):
         """Drop the rows that are not among the first of their partition: no later row makes them so."""
         rows, slots, counts = self._rows.there()
         at, place = self._placed(rows, counts)
+        assert self.n is not None
         self._rows.drop(np.sort(slots[at[place > self.n]]))
         self._kept = self._rows.state().tuples
 

@@ -6,7 +6,8 @@ page.  Inside the graph no operator guesses progress
 from tuples.
 
     Pass       every tuple that is not behind a bound, at once, in the order it came.
-    Keep       the state of the policy, and the bounds put out.  Never a tuple.
+    Keep       the state of the policy, and the bounds put out.  Never a tuple.  ``PerGroup`` without ``linear``: of
+               each key, until a linear bound of the stream itself passes it.
     Propagate  the bound of the policy, rounded down to a multiple of the granularity, each time it passes
                one; for groups, all that has grown, in one message, when the fastest
                group has passed one.  Punctuation that comes in is merged: the larger

@@ -7,7 +7,8 @@ the matching: the price of order is a buffer of results.
                left timestamp (full: of the earlier of both).
     Keep       the tuples an OA-Join keeps, and every result until no result with a smaller
                left timestamp can come.  The last tuple of an input is its progress; so
-               does linear punctuation, in a lull.
+               does linear punctuation, in a lull.  ``AsOf()`` without ``within``: the newest right tuple of
+               each key, also of keys that end.
     Propagate  left time   min(bL, bR - after) (tumbling: min(bL, start of the
                window of bR)), linear only; full: that of the earlier of both; group-wise and joint
                punctuation is dropped.

@@ -7,7 +7,7 @@ and whether its group went elsewhere before, makes no difference.
     Pass       results, as soon as a punctuation completes their window (and group).
     Keep       one partial aggregate for each group and pane (run, of sessions) of an open window
                (up to two until they are merged), and the keys of groups that have one.  Group-wise
-               bounds until the linear one catches up.
+               bounds until the linear one catches up.  ``empty=True``: the last window of each key until it ends.
     Propagate  linear      the end (start, by ``stamp``) of the earliest window still open
                group-wise  the same for each group, if its attributes are among ``by``
                each only when it has grown.  Joint ones are dropped.

@@ -75,7 +75,7 @@ def explained_versions(query: Query, tuples: Schema) -> str:
 
 def retained(definitions: Iterable[Definition], by: tuple[str, ...], *, empty: bool) -> str | None:
     """Return the state of a key that stays until it ends, and why; None: bounds of the stream free all."""
-    words = [one.retains for one in definitions if one.retains]
+    found = [words for one in definitions if (words := getattr(one, "retains", ""))]
     if empty:
-        words.append("the last window of each key: empty windows follow it if another row of the key comes")
-    return "; ".join(dict.fromkeys(words)) if by and words else None
+        found.append("the last window of each key: empty windows follow it if another row of the key comes")
+    return "; ".join(dict.fromkeys(found)) if by and found else None

@@ -68,11 +68,6 @@ class Definition(Protocol):
         """Tell whether a group's windows depend on tuples of other groups."""
         ...
 
-    @property
-    def retains(self) -> str:
-        """Return the state of a group that stays until it ends, and why; "": none does."""
-        ...
-
 
 @runtime_checkable
 class Windows(Protocol):
