@@ -380,7 +380,9 @@ def test_explain_shows_the_state_that_stays_until_its_key_ends(tmp_path: Path) -
     file.write_text(
         "import pyarrow as pa\n"
         "from oop_engine import Graph, Schema\n"
-        "from oop_engine.operators import *\n"
+        "from oop_engine.operators import Count, Punctuate, Tumbling, WindowAggregate\n"
+        "from oop_engine.policies import BoundedDisorder, PerGroup\n"
+        "from oop_engine.windows import Global\n"
         "graph = Graph('mine')\n"
         "log = graph.source('log', Schema({'ts': pa.int64(), 'k': pa.int64()}, 'ts', 's'))\n"
         "edge = graph.add('edge', Punctuate(PerGroup(BoundedDisorder(5), by=('k',))), log)\n"
