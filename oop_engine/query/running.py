@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from oop_engine.connectors.sources.file_tail import FileTail
 from oop_engine.core.errors import UsageError
 from oop_engine.core.graphs.graph import Graph, Stream
 from oop_engine.core.page import Page
@@ -23,9 +21,10 @@ from oop_engine.runners.feeds.bad_rows import BadRows
 from oop_engine.runners.feeds.result_rows import ResultRows
 from oop_engine.runners.outcome import Outcome
 from oop_engine.runners.replay import arun
-from oop_engine.service.serve import serve
-from oop_engine.service.served import Served
 from oop_engine.traces.profiling import Profile
+
+if TYPE_CHECKING:
+    from oop_engine.service.served import Served
 
 __all__ = ["Runnable", "as_graph"]
 
@@ -113,6 +112,8 @@ class Runnable:
 
         ``options`` are those of ``serve``.  Raises ``UsageError`` for a query whose state has no end, and as it does.
         """
+        from oop_engine.service.serve import serve
+
         made = self._built(self._by_name(source, sources), measure=False)
         if made.unbounded:
             name, why = next(iter(made.unbounded.items()))
@@ -183,6 +184,8 @@ def _run_live(made: Built, bad_rows: BadRows | None, *, check: bool) -> Outcome:
             "read the results as they become final, async for row in query.rows(...)"
         )
         raise UsageError(msg)
+    import asyncio
+
     return asyncio.run(arun(made.graph, _opened(made), bad_rows=bad_rows, check=check))
 
 
@@ -201,6 +204,8 @@ def _live(name: str, made: Built, feed: Any) -> Any:
     if feed is None:
         msg = f"serve: source {name!r} has no feed: give {name}=, such as FileTail(path) or Kafka(...)"
         raise UsageError(msg)
+    from oop_engine.connectors.sources.file_tail import FileTail
+
     return FileTail(feed) if isinstance(feed, str | Path) else feed
 
 

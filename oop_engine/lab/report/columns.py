@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from oop_engine.core.units import TIME_UNITS
-from oop_engine.lab.comparison import Comparison
 from oop_engine.lab.report.words import UNKNOWN, count, seconds, size, text
-from oop_engine.lab.run import Run
+
+if TYPE_CHECKING:
+    from oop_engine.lab.comparison import Comparison
+    from oop_engine.lab.run import Run
 
 __all__ = ["EXCESS", "Figure", "columns", "known", "order_word", "shown_runs", "span"]
 

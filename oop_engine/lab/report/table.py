@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 from rich.box import SIMPLE_HEAD
@@ -14,12 +14,14 @@ from rich.text import Text
 from oop_engine.core.graphs.statistics import EdgeStatistics, Statistics
 from oop_engine.core.groups.in_python import rows_of
 from oop_engine.core.values.rfc3339 import rfc3339
-from oop_engine.lab.comparison import Comparison
 from oop_engine.lab.report.columns import Figure, columns
 from oop_engine.lab.report.words import count, seconds, size, text
-from oop_engine.lab.run import Run
-from oop_engine.lab.scenario import Claim, Scenario
 from oop_engine.system.shown import shown
+
+if TYPE_CHECKING:
+    from oop_engine.lab.comparison import Comparison
+    from oop_engine.lab.run import Run
+    from oop_engine.lab.scenario import Claim, Scenario
 
 __all__ = ["claim_lines", "grid", "operator_table", "result_table", "run_table", "scenario_table"]
 
