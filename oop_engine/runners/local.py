@@ -15,15 +15,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
+from itertools import chain, islice
 from threading import get_ident
 from types import TracebackType
 from typing import Any, Self
 
 from oop_engine.core.change import Change
-from oop_engine.core.errors import UsageError
+from oop_engine.core.errors import ContractError, UsageError
 from oop_engine.core.graphs.graph import Graph, Stream
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
@@ -206,13 +208,56 @@ class Local:
         self._check_running()
 
     async def _push_all(self, source: str, rows: Any, now: int | None, at_once: bool) -> None:
-        """Send rows of any form; each page behind the first one may wait as a push does, and be refused."""
+        """Send rows of any form; those of several pages by a task of the runner, which a caller cannot cancel."""
         intake = Intake(self._places[source], self._schemas[source], "push", refused=self._bad(source))
-        for number, made in enumerate(intake.messages(rows)):
-            if number or isinstance(made, Change):
-                await self.push(source, made, now, at_once=at_once)
-            else:
-                await self._push(source, made, now, alone=at_once)
+        pages = iter(intake.messages(rows))
+        few = [*islice(pages, 1 if at_once else 2)]
+        if len(few) < 2 or at_once:
+            for number, made in enumerate(chain(few, pages)):
+                if number or isinstance(made, Change):
+                    await self.push(source, made, now, at_once=at_once)
+                else:
+                    await self._push(source, made, now, alone=at_once)
+            return
+        rest: list[Iterator[Message | Change]] = [chain(few, pages)]
+        sending = self._tasks.create_task(self._pages_in(source, rest, now), name=f"pages of {source}")
+        try:
+            await self._shielded(sending)
+        except asyncio.CancelledError:
+            # all of a list goes in; of an iterator, which may have no end, nothing more
+            rest[0] = iter([] if isinstance(rows, Iterator) else _read_now(rest[0]))
+            raise
+        if (refused := sending.result()) is not None:
+            raise refused
+
+    async def _pages_in(
+        self, source: str, rest: list[Iterator[Message | Change]], now: int | None
+    ) -> Exception | None:
+        """Send the pages of one push, the next of ``rest[0]`` each time; return an error of its rows."""
+        self._pushing[source] += 1  # so that the end waits for all of them
+        try:
+            while (made := next(rest[0], None)) is not None:
+                if isinstance(made, Change):
+                    await self._changed_within(source, made, now)
+                    continue
+                if self._turn.is_full():
+                    await self._turn.wait()
+                if self._lanes[source] or self._in_turn[source].locked():
+                    await self._rows_sent(source)
+                await self._push(source, made, now)
+        except Exception as error:
+            return error
+        finally:
+            self._pushed_one(source)
+        return None
+
+    async def _changed_within(self, source: str, change: Change, now: int | None) -> None:
+        """Change an operator in the middle of a push, which does not count as one that is on its way meanwhile."""
+        self._pushed_one(source)
+        try:
+            await self.change(change.operator, change, now)
+        finally:
+            self._pushing[source] += 1
 
     def push_threadsafe(self, source: str, message: Any, now: int | None = None) -> Future[None]:
         """Send a message from another thread; ``result()`` of the value waits until it is in.
@@ -547,6 +592,14 @@ class Local:
             await self.way.handle(station, *tick)
         for routes in station.routes:
             await self.way.send(routes, *tick[1:])
+
+
+def _read_now(pages: Iterator[Message | Change]) -> list[Message | Change]:
+    """Return the pages of rows that their giver may change from now on, up to a bad row, whose push is over."""
+    found = list[Message | Change]()
+    with suppress(ContractError):
+        found.extend(pages)
+    return found
 
 
 def _wake(line: deque[asyncio.Future[None]], most: int) -> None:

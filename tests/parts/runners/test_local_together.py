@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oop_engine import Graph, Page, Schema, UsageError
+from oop_engine import ContractError, Graph, Page, Schema, UsageError
 from oop_engine.operators import BoundedDisorder, Punctuate
 from oop_engine.runners.dispatch import Result
 from oop_engine.runners.event_loop import run_async
@@ -141,3 +141,72 @@ def test_pushes_in_line_end_with_the_block_that_is_left() -> None:
     ended = run_async(main())
     assert {*ended} <= {"NoneType", "UsageError"}
     assert ended["UsageError"] >= MANY - 5
+
+
+FORMS_OF_MANY: dict[str, Any] = {
+    "a list": lambda: [{"ts": ts} for ts in range(MANY)],
+    "a table": lambda: pa.table({"ts": range(MANY)}),
+    "columns": lambda: {"ts": [*range(MANY)]},
+}
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2, 3, 5, 8, 13, 21, 40])
+@pytest.mark.parametrize("form", FORMS_OF_MANY)
+def test_rows_of_one_push_are_in_as_a_whole_or_not_at_all_if_it_is_cancelled(
+    form: str, turns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if their giver changes them then; pushes behind it, and the end of the source, come behind them."""
+    monkeypatch.setattr("oop_engine.runners.feeds.forms.RING", 7)
+    found: list[Result] = []
+
+    async def slow(result: Result) -> None:
+        await asyncio.sleep(0)
+        found.append(result)
+
+    async def main() -> None:
+        async with Local(graph(), slow, capacity=1, room=1) as local:
+            rows = FORMS_OF_MANY[form]()
+            pushing = asyncio.ensure_future(local.push("log", rows))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            pushing.cancel()
+            await asyncio.wait([pushing])
+            if isinstance(rows, list):
+                rows.clear()
+
+    run_async(main())
+    assert taken(found) in ([], [*range(MANY)])
+
+
+@pytest.mark.parametrize("turns", [1, 5, 20])
+def test_of_an_iterator_nothing_more_is_read_once_its_push_is_cancelled(
+    turns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("oop_engine.runners.feeds.forms.RING", 7)
+    found, read = list[Result](), list[int]()
+
+    async def main() -> int:
+        async with Local(graph(), found.append, capacity=1, room=1) as local:
+            rows = ({"ts": read.append(ts) or ts} for ts in range(1 << 40))  # type: ignore[func-returns-value]
+            pushing = asyncio.ensure_future(local.push("log", rows))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            pushing.cancel()
+            await asyncio.wait([pushing])
+            return len(read)
+
+    assert run_async(main()) == len(read)
+    assert taken(found) == [*range(len(taken(found)))]
+
+
+def test_a_bad_row_of_a_later_page_is_the_error_of_its_push() -> None:
+    found: list[Result] = []
+
+    async def main() -> None:
+        async with Local(graph(), found.append) as local:
+            with pytest.raises(ContractError, match="row 3,001: 'ts' must be int64"):
+                await local.push("log", [{"ts": ts} for ts in range(3_000)] + [{"ts": "x"}])
+            await local.push("log", {"ts": 5_000})
+
+    run_async(main())
+    assert taken(found)[-1] == 5_000
