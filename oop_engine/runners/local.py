@@ -301,7 +301,7 @@ class Local:
         if self._lanes[source]:  # they came while it was at work
             await self._shielded(self._rows_soon(source))
 
-    async def _shielded(self, task: asyncio.Task[None]) -> None:
+    async def _shielded(self, task: asyncio.Task[Any]) -> None:
         """Wait for a task of the runner; where that was cancelled, and not the caller, the block has been left."""
         try:
             await asyncio.shield(task)

@@ -71,6 +71,7 @@ class ResultRows:
 
     async def __anext__(self) -> dict[str, Any]:
         """Return the next row that no other task has."""
+        self._check_loop()
         self._readers += 1
         try:
             if not self._rows:
@@ -92,6 +93,7 @@ class ResultRows:
 
         An error that the run had behind those rows is left with them.
         """
+        self._check_loop()
         self._left, task = True, self._task
         self._rows.clear()
         self._waiting.filled.set()
@@ -111,6 +113,14 @@ class ResultRows:
             raise cancelled
         if not task.cancelled() and (failed := task.exception()) is not None:
             raise failed
+
+    def _check_loop(self) -> None:
+        """Raise ``UsageError`` in another event loop than that of the run, which would not wake up."""
+        task = self._task
+        if task is not None and not task.done() and task.get_loop() is not asyncio.get_running_loop():
+            way_out = "asyncio.run_coroutine_threadsafe(anext(rows), loop).result()"
+            msg = f"rows: another event loop reads them, of another thread: from here call {way_out}"
+            raise UsageError(msg)
 
     async def _fill(self) -> None:
         """Wait for rows, or for the end."""

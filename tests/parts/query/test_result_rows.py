@@ -198,3 +198,36 @@ def test_an_error_behind_the_rows_that_a_reader_leaves_is_left_with_them() -> No
     kept.clear()
     gc.collect()
     assert reports == []
+
+
+def test_another_thread_has_the_way_out() -> None:
+    """Whatever it calls, the rows and their reader go on."""
+
+    def elsewhere(work: Any) -> str:
+        async def main() -> None:
+            await work()
+
+        with pytest.raises(UsageError) as refused:
+            asyncio.run(main())
+        return str(refused.value)
+
+    async def main() -> None:
+        loop, going = asyncio.get_running_loop(), asyncio.Event()
+
+        async def slow() -> AsyncIterator[Any]:
+            async for row in Feed(5)():
+                yield row
+                await going.wait()
+
+        async with LOG.rows(slow()) as rows:
+            found = [(await anext(rows))["n"]]
+            for work in (rows.__anext__, rows.aclose):
+                assert "run_coroutine_threadsafe(anext(rows), loop)" in await asyncio.to_thread(
+                    elsewhere, work
+                )
+            going.set()
+            row = asyncio.to_thread(lambda: asyncio.run_coroutine_threadsafe(anext(rows), loop).result())  # type: ignore[arg-type]
+            found += [(await row)["n"], *[row["n"] async for row in rows]]
+        assert found == [0, 1, 2, 3, 4]
+
+    asyncio.run(main())
