@@ -16,14 +16,13 @@ from oop_engine.query.finish import Finish
 from oop_engine.query.graph_of import Built, built
 from oop_engine.query.step import StepOutput, steps_of
 from oop_engine.runners.dispatch import Result
-from oop_engine.runners.event_loop import in_loop
 from oop_engine.runners.feeds.bad_rows import BadRows
-from oop_engine.runners.feeds.result_rows import ResultRows
 from oop_engine.runners.outcome import Outcome
 from oop_engine.runners.replay import arun
 from oop_engine.traces.profiling import Profile
 
 if TYPE_CHECKING:
+    from oop_engine.runners.feeds.result_rows import ResultRows
     from oop_engine.service.served import Served
 
 __all__ = ["Runnable", "as_graph"]
@@ -93,6 +92,7 @@ class Runnable:
         it goes on; ``async with query.rows(...) as rows`` has closed all of it with its block, and there a reader that
         is cancelled, as by a time limit, takes no row with it.  Several tasks may read: each row goes to one of them.
         """
+        from oop_engine.runners.feeds.result_rows import ResultRows
 
         async def run(take: Callable[[Page], Awaitable[None]]) -> None:
             async def on_result(result: Result) -> None:
@@ -178,14 +178,16 @@ def sources_of(output: StepOutput) -> list[str]:
 
 def _run_live(made: Built, bad_rows: BadRows | None, *, check: bool) -> Outcome:
     """Return the outcome of feeds of which one is asynchronous, in an event loop of their own."""
+    import asyncio
+
+    from oop_engine.runners.event_loop import in_loop
+
     if in_loop():
         msg = (
             "run: a feed is asynchronous, and an event loop is running here: "
             "read the results as they become final, async for row in query.rows(...)"
         )
         raise UsageError(msg)
-    import asyncio
-
     return asyncio.run(arun(made.graph, _opened(made), bad_rows=bad_rows, check=check))
 
 
