@@ -1,9 +1,9 @@
 """Soak: a service for days of virtual time, and the memory that it takes, day by day.
 
-``python -m tests.simulation.soak DAYS`` (``make soak``).  Two links, of which one falls silent for two hours a day,
-with disorder, late tuples, keys that come and go every hour, and punctuation of single keys; windows, sessions, a join
-and distinct keys over them; checkpoints on a real disk.  The last day may not take more than the second, but for a
-margin.
+``python -m tests.simulation.soak DAYS [FAMILY]`` (``make soak``).  Two links, of which one falls silent for two hours
+a day, with disorder, late tuples, keys that come and go every hour, and punctuation of single keys; windows, sessions,
+a join and distinct keys over them, or the operators of one of the ``FAMILIES``; checkpoints on a real disk.  The last
+day may not take more than the second, but for a margin.
 """
 
 from __future__ import annotations
@@ -21,20 +21,25 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from benchmarks.process import resident_bytes
-from oop_engine import Graph, GroupWise, Linear, Page, Schema
+from oop_engine import Graph, GroupWise, Linear, Operator, Page, Schema
+from oop_engine.aggregates import Last, Median
 from oop_engine.extend import LiveSink
 from oop_engine.operators import (
+    AsOf,
     Band,
     BoundedDisorder,
     Count,
     Distinct,
+    Emit,
     Meld,
+    MultiJoin,
     OAJoin,
     Project,
     Punctuate,
     Session,
     Sliding,
     Sum,
+    TopN,
     Tumbling,
     Upstream,
     WindowAggregate,
@@ -74,13 +79,66 @@ class Day(NamedTuple):
     unreadable: int
 
 
-def graph() -> Graph:
+def _windows(windows: Any, asked: Any, **more: Any) -> Callable[[], Operator]:
+    return lambda: WindowAggregate(windows, asked, by=("key",), **more)
+
+
+def _joined(*given: Any, **more: Any) -> Callable[[], Operator]:
+    return lambda: OAJoin([("key", "name")], *given, **more)
+
+
+_PAIR, _BOTH, _COUNT = ("east", "renamed"), ("both",), {"n": Count()}
+FAMILIES: dict[str, dict[str, tuple[Callable[[], Operator], tuple[str, ...]]]] = {
+    "as-of": {
+        "within": (_joined(AsOf(600), kind="left"), _PAIR),
+        "speculative": (_joined(AsOf(600), kind="left", speculative=True), _PAIR),
+    },
+    "outer joins": {
+        "full": (_joined(Band(120, 120), kind="full"), _PAIR),
+        "anti": (_joined(Band(120, 120), kind="anti"), _PAIR),
+    },
+    "joins of three": {
+        "star": (
+            lambda: MultiJoin("a", {"b": Band(60, 60), "c": Band(60, 60)}, [("key", "key", "key")]),
+            ("both", "east", "west"),
+        ),
+    },
+    "values": {
+        "medians": (_windows(Tumbling(600), {"m": Median("n")}), _BOTH),
+        "lasts": (_windows(Sliding(HOUR, 600), {"last": Last("n")}), _BOTH),
+    },
+    "versions": {"early": (_windows(Sliding(HOUR, 600), _COUNT, emit=Emit()), _BOTH)},
+    "definitions": {
+        "shared": (_windows({"a": Tumbling(600), "b": Sliding(HOUR, 600)}, _COUNT), _BOTH),
+        "capped": (_windows(Session(gap=900, most=HOUR), _COUNT), _BOTH),
+    },
+    "rows of a time": {
+        "first": (lambda: TopN(2, "-n", by="key"), _BOTH),
+        "once": (lambda: Distinct(by=("key",)), _BOTH),
+    },
+}
+"""By name: sinks, each with its operator and the names of its inputs."""
+
+
+def graph(family: str = "windows") -> Graph:
     made, sums = Graph("soak"), {"n": Count(), "sum": Sum("n")}
     lulls = Heartbeat(BoundedDisorder(90), threshold=300, slack=120)
     east = made.add("east-edge", Punctuate(lulls), made.source("east", SCHEMA))
     west = made.add("west-edge", Punctuate(Upstream()), made.source("west", SCHEMA))
-    renamed = made.add("renamed", Project({"at": "ts", "name": "key", "m": "n"}, progressing="at"), west)
-    both = made.add("both", Meld(2), east, west)
+    asked = FAMILIES.get(family, {})
+    used = {one for _, inputs in asked.values() for one in inputs} or {"both", "renamed"}
+    given = {"east": east, "west": west}
+    if "renamed" in used:
+        given["renamed"] = made.add(
+            "renamed", Project({"at": "ts", "name": "key", "m": "n"}, progressing="at"), west
+        )
+    if "both" in used:
+        given["both"] = made.add("both", Meld(2), east, west)
+    for name, (operator, inputs) in asked.items():
+        made.sink(name, made.add(f"{name}-of", operator(), *(given[one] for one in inputs)))
+    if asked:
+        return made
+    both, renamed = given["both"], given["renamed"]
     for name, windows in (("hours", Sliding(HOUR, 600)), ("sessions", Session(gap=900))):
         made.sink(name, made.add(f"{name}-of", WindowAggregate(windows, sums, by=("key",)), both))
     joined = made.add("pairs", OAJoin([("key", "name")], Band(120, 120)), east, renamed)
@@ -121,14 +179,18 @@ def items_at(name: str, number: int, now: int, every_s: int, rows: int) -> list[
     return found
 
 
-def soak(days: int, *, every_s: int = 60, rows: int = 60, checkpoint_s: float = 900.0) -> list[Day]:
+def soak(
+    days: int, *, every_s: int = 60, rows: int = 60, checkpoint_s: float = 900.0, family: str = "windows"
+) -> list[Day]:
     """Run a service for so many days; return the end of each."""
     with TemporaryDirectory() as folder:
-        found: list[Day] = run_virtual(_lived(Path(folder), days, every_s, rows, checkpoint_s))
+        found: list[Day] = run_virtual(_lived(Path(folder), days, every_s, rows, checkpoint_s, family))
     return found
 
 
-async def _lived(folder: Path, days: int, every_s: int, rows: int, checkpoint_s: float) -> list[Day]:
+async def _lived(
+    folder: Path, days: int, every_s: int, rows: int, checkpoint_s: float, family: str
+) -> list[Day]:
     results, found, stop, loop = 0, list[Day](), asyncio.Event(), asyncio.get_running_loop()
 
     def take(page: Page) -> None:
@@ -138,7 +200,7 @@ async def _lived(folder: Path, days: int, every_s: int, rows: int, checkpoint_s:
     async def at_once(work: Callable[[], Any]) -> Any:
         return work()
 
-    made = graph()
+    made = graph(family)
     sinks: dict[str, LiveSink] = {node.name: Callback(take) for node in made.plan().of_kind("sink")}
     service = Service(
         made,
@@ -202,7 +264,7 @@ def grown(found: list[Day]) -> list[str]:
 
 def main() -> int:
     logging.disable(logging.WARNING)
-    found = soak(int(sys.argv[1]))
+    found = soak(int(sys.argv[1]), **({"family": sys.argv[2], "every_s": 300} if len(sys.argv) > 2 else {}))
     print(" ".join(f"{name:>12}" for name in Day._fields))
     for day in found:
         print(" ".join(f"{value:>12,.0f}" for value in day))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.soak import Day, grown, soak
+from tests.simulation.soak import FAMILIES, Day, grown, soak
 
 
 @pytest.mark.slow
@@ -23,3 +23,9 @@ def test_what_grows_is_named() -> None:
     assert grown([first, *later]) == [
         "files grows: 20 on day 2, 30 on day 3; at most 1.0 times as much and 2 more are allowed"
     ]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_family_runs_for_a_day(family: str) -> None:
+    [day] = soak(1, every_s=1800, rows=20, family=family)
+    assert day.results > 0
