@@ -43,11 +43,15 @@ def lazy_names(
     def load(name: str) -> object:
         names = vars(sys.modules[package])
         if name == "__all__":
-            names[name] = sorted(homes())
-        elif name.startswith("__") or name not in homes():
+            from oop_engine.system.moved_names import before
+
+            return sorted({*homes(), *before(package, lambda: _packages(elsewhere), sys._getframe(1))})
+        if name.startswith("__") or name not in homes():
             quiet = (
                 name.startswith("_") or sys._getframe(1).f_globals.get("__name__") == "importlib._bootstrap"
             )
+            if not quiet and (found := _moved(package, name, elsewhere)) is not None:
+                return found
             hint = "" if quiet else _hint(name, homes(), elsewhere)  # the import system looks for submodules
             msg = f"module {package!r} has no attribute {name!r}{hint}"
             if hint and _imported(sys._getframe(1)):  # Python drops the words of an AttributeError there
@@ -70,7 +74,7 @@ def _hint(name: str, here: Mapping[str, str], elsewhere: Iterable[str]) -> str:
     """Return the name that was meant: the very name, elsewhere, comes before one that is alike."""
     from oop_engine.system.other_names import INSTEAD  # only where a name is wrong
 
-    others = {one: package for package in reversed([*elsewhere]) for one in import_module(package).__all__}
+    others = _packages(elsewhere)
     if name in others:
         return f": from {others[name]} import {name}"
     alike = meant(name, here, INSTEAD if others else {}) or meant(name, others, {})
@@ -82,6 +86,17 @@ def _hint(name: str, here: Mapping[str, str], elsewhere: Iterable[str]) -> str:
         f"from {package} import {', '.join(names)}" for package, names in sorted(needed.items())
     )
     return f"{alike} ({lines})" if lines else alike
+
+
+def _packages(elsewhere: Iterable[str]) -> dict[str, str]:
+    """Return the package of each name that is elsewhere."""
+    return {one: package for package in reversed([*elsewhere]) for one in import_module(package).__all__}
+
+
+def _moved(package: str, name: str, elsewhere: Iterable[str]) -> object | None:
+    from oop_engine.system.moved_names import moved
+
+    return moved(package, name, _packages(elsewhere), sys._getframe(2))
 
 
 def _imported(frame: FrameType) -> bool:

@@ -1,0 +1,47 @@
+"""Names of before the first release are found where they were, with a warning that has the line to write."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+from oop_engine.sources import Kafka
+from oop_engine.windows import Landmark
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "line"),
+    [
+        ("oop_engine", "Kafka", "from oop_engine.sources import Kafka"),
+        ("oop_engine", "Delta", "from oop_engine.spark import Delta"),
+        ("oop_engine", "contract_suite", "from oop_engine.testing import contract_suite"),
+        ("oop_engine.operators", "Landmark", "from oop_engine.windows import Landmark"),
+        ("oop_engine.operators", "Select", "from oop_engine.operators import Filter"),
+        ("oop_engine.operators", "described", "from oop_engine.rewrites import prune_punctuation"),
+    ],
+)
+def test_a_name_is_found_with_the_line_to_write(package: str, name: str, line: str) -> None:
+    now: dict[str, object] = {}
+    exec(line, now)
+    wanted = now[line.split()[-1]]
+    module = importlib.import_module(package)
+    with pytest.warns(DeprecationWarning, match=f"^{package}.{name} has moved: {line}$") as told:
+        assert getattr(module, name) is wanted
+    assert told[0].filename == __file__
+    found: dict[str, object] = {}
+    with pytest.warns(DeprecationWarning, match=line):
+        exec(f"from {package} import {name}", found)
+    assert found[name] is wanted
+    assert name not in dir(module)
+    assert name not in module.__all__
+
+
+def test_a_star_brings_them_all_without_a_warning() -> None:
+    found: dict[str, object] = {}
+    exec("from oop_engine.operators import *", found)
+    assert found["Landmark"] is Landmark
+    assert {"Select", "Filter", "Median", "Sort", "PerGroup"} <= {*found}
+    assert not {"Kafka", "check", "scan"} & {*found}
+    exec("from oop_engine import *", found)
+    assert found["Kafka"] is Kafka
