@@ -264,7 +264,8 @@ def grown(found: list[Day]) -> list[str]:
 
 def main() -> int:
     logging.disable(logging.WARNING)
-    found = soak(int(sys.argv[1]), **({"family": sys.argv[2], "every_s": 300} if len(sys.argv) > 2 else {}))
+    days, *family = sys.argv[1:]
+    found = soak(int(days), every_s=300, family=family[0]) if family else soak(int(days))
     print(" ".join(f"{name:>12}" for name in Day._fields))
     for day in found:
         print(" ".join(f"{value:>12,.0f}" for value in day))
