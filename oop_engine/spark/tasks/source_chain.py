@@ -47,6 +47,8 @@ class SourceChainRun:
         self._router = Router(cut, addresses, chain.outlets, assignments=assignments or {})
         self._inline = self._router.inline(chain.graph)
         self._clock = None if cut.clock_every is None else Ticks(cut.clock_every)
+        operators = [node.operator for node in chain.graph.plan().nodes if node.operator is not None]
+        self._reads_arrivals = any(operator.uses_arrival() for operator in operators)
         self._now = NEVER
         self._tuples = 0
         self._changes = 0  # how many were given from outside
@@ -127,7 +129,7 @@ class SourceChainRun:
             return
         if self._clock is None:  # nobody asks when: a page is taken as a whole
             self._now = int(message.arrival[-1])
-            self._push(message.without_arrival())
+            self._push(message if self._reads_arrivals else message.without_arrival())
             return
         self._clock.start(int(message.arrival[0]))
         for part in _cut(message, self._clock.every):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pyarrow.compute as pc
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from oop_engine import Graph, Page, replay
 from oop_engine.operators.aggregates import Count
+from oop_engine.operators.edge.arrival_time import ArrivalTime
 from oop_engine.operators.edge.punctuate import Punctuate
+from oop_engine.operators.filter import Filter
 from oop_engine.operators.policies.policies import BoundedDisorder, Heartbeat
 from oop_engine.operators.rewrites.in_order import in_order
 from oop_engine.operators.window_aggregate import WindowAggregate
@@ -57,3 +60,12 @@ def test_a_silence_of_many_ticks_is_little_work() -> None:
     outcome = replay(graph, {"in": [whole]})
     assert multiset(found["out"]) == multiset(outcome.results["out"].to_pylist())
     assert outcome.late.total == 1  # what ends a silence moves the clock after itself
+
+
+def test_an_operator_that_reads_arrivals_has_them_without_a_clock() -> None:
+    graph = Graph("stamped")
+    stamped = graph.add("it", ArrivalTime("came"), graph.source("in", SCHEMA))
+    graph.sink("out", graph.add("kept", Filter(pc.field("n") > 0), stamped))
+    page = Page.of(SCHEMA, {"ts": [5, 3, 9], "k": ["a", "b", "a"], "n": [1, 2, 0]}, [10, 20, 30])
+    found = run_staged(graph, {"in": Given(SCHEMA, [[page.slice(0, 2)], [page.slice(2, 3)]])})
+    assert [(row["ts"], row["came"]) for row in found["out"]] == [(5, 10), (3, 20)]
