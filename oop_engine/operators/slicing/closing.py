@@ -64,6 +64,7 @@ class Closing:
     def __init__(self, output: Output, schema: Schema, by: tuple[str, ...], stores: Sequence[Store]) -> None:
         self._output, self._by, self._progressing = output, by, schema.progressing
         self.stores = list(stores)
+        self._considered = True  # a bound has come since stores were replaced last
         self._groups = GroupIndex([schema.type_of(name) for name in by], IN_KERNELS)
         self._matching = GroupMatch(self._groups, by)
         self._progress = Progress(tables=IN_KERNELS)
@@ -135,8 +136,9 @@ class Closing:
         try:
             if least < self.behind.highest:
                 page, times, slots = self._timely(page, times, slots, known)
-            for number, store in enumerate(self.stores):
-                self.stores[number] = store = store.successor()
+            if self._considered:
+                self.stores, self._considered = [store.successor() for store in self.stores], False
+            for store in self.stores:
                 store.add(page, times, slots, known)
         except WindowOverflowError as error:
             raise self._overflow(error) from None
@@ -227,7 +229,7 @@ class Closing:
 
         Stores whose groups have become sparse are replaced with the next page: no punctuation makes state grow.
         """
-        windows = 0.0
+        windows, self._considered = 0.0, True
         for store in self.stores:
             store.consider()
             windows += store.most_until(bound, slots)
