@@ -15,17 +15,8 @@ from types import FrameType
 __all__ = ["before", "moved"]
 
 _PACKAGES = ("oop_engine", "oop_engine.operators")
-_OPERATORS = [
-    "windows",
-    "aggregates",
-    "joins",
-    "policies",
-    "triggers",
-    "thesis",
-    "rewrites",
-    "operators",
-    "extend",
-]
+_SHELVES = ("windows", "aggregates", "joins", "policies", "triggers", "thesis", "operators")
+_OF_EXTEND = ("Expression", "Extents", "Folding", "Part", "Policy", "Trigger", "WindowView", "Windows")
 _RENAMED = {
     "Apply": "WithColumns",
     "Describe": "PrunePunctuation",
@@ -58,7 +49,7 @@ def before(package: str, shelves: Callable[[], Mapping[str, str]], frame: FrameT
     }
     if package == "oop_engine":
         return {*rooms}
-    return {name for name, room in rooms.items() if room in _OPERATORS} | {*_RENAMED}
+    return {name for name, room in rooms.items() if room in _SHELVES} | {*_OF_EXTEND, *_RENAMED}
 
 
 def _is_star(frame: FrameType) -> bool:

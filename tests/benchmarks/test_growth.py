@@ -33,7 +33,7 @@ def test_a_small_message_costs_the_same_at_any_number_of_keys(name: str, message
     assert many.made <= 2 * few.made + ROOM, (few, many)
 
 
-@pytest.mark.slow(keep=6)
+@pytest.mark.slow(keep=3)
 @pytest.mark.parametrize("name", CLOSING)
 def test_a_bound_looks_at_few_groups_where_there_are_more_than_leave_at_once(
     monkeypatch: pytest.MonkeyPatch, name: str
@@ -64,6 +64,7 @@ def test_a_walk_over_all_keys_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert many.made > 2 * few.made + ROOM
 
 
+@pytest.mark.slow(keep=20)
 @pytest.mark.parametrize("growth", GROWTHS, ids=lambda of: f"{of.parameter}: {of.name}")
 def test_a_message_costs_no_more_than_its_docstring_states(
     monkeypatch: pytest.MonkeyPatch, growth: Growth

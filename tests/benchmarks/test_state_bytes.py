@@ -72,7 +72,7 @@ def moments(case: Case) -> Iterator[Driver]:
     yield driver
 
 
-@pytest.mark.slow(keep=24)
+@pytest.mark.slow(keep=12)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_operators_tell_the_bytes_that_they_hold(case: Case) -> None:
     for driver in moments(case):

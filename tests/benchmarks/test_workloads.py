@@ -186,7 +186,7 @@ def test_reference_is_what_brute_force_says(name):
     )
 
 
-@pytest.mark.slow(keep=10)
+@pytest.mark.slow(keep=6)
 @pytest.mark.parametrize(("name", "who"), [(name, who) for name in FEW for who in WORKLOADS[name].ours])
 def test_contenders_of_ours_are_right(name, who):
     workload = WORKLOADS[name]

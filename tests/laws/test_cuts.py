@@ -10,6 +10,7 @@ from tests.simulation.cuts import differences
 CASES = {case.id: case for case in all_cases()}
 
 
+@pytest.mark.slow(keep=3)
 @pytest.mark.parametrize(
     "name",
     [

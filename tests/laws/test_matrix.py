@@ -251,6 +251,7 @@ def close(row: Row) -> Row:
     return {k: round(v, 9) if isinstance(v, float) else v for k, v in row.items() if k != "window"}
 
 
+@pytest.mark.slow(keep=24)
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("store", STORES)
 def test_results_are_those_of_the_definition(

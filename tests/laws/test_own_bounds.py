@@ -34,6 +34,7 @@ def bounds(case: Case, others: bool) -> list[tuple[list[Any], int]]:
     return [(row, below) for row, below in rows if KEY in row or f"key {KEY}" in row]
 
 
+@pytest.mark.slow(keep=32)
 @pytest.mark.parametrize("case", GROUPED, ids=str)
 def test_others_do_not_hold_up_the_bound_of_a_group(case: Case) -> None:
     assert bounds(case, True) == bounds(case, False)

@@ -229,7 +229,8 @@ def test_a_source_that_the_graph_does_not_have_is_named(live: Path, tmp_path: Pa
 
 def test_a_file_that_cannot_hold_the_results_is_told_before_the_run(live: Path, tmp_path: Path) -> None:
     graph, out = tmp_path / "lists.py", tmp_path / "out.csv"
-    graph.write_text(LIVE.replace("Count()}", 'Collect("host", 3)}').replace("Count,", "Collect,"))
+    collect = "from oop_engine.aggregates import Collect\n" + LIVE.replace("Count,", "")
+    graph.write_text(collect.replace("Count()}", 'Collect("host", 3)}'))
     done = call(graph, tmp_path / "log.jsonl", "--out", out)
     assert done.exit_code == 2
     assert "has no text form: use arrow" in done.stderr

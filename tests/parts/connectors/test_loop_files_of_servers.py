@@ -39,6 +39,7 @@ def opened(kind: str, folder: Path) -> list[str]:
     return found
 
 
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("kind", [*loop_files_of_servers.SERVERS, *loop_files_of_servers.STORES])
 def test_no_file_holds_up_the_event_loop(kind: str, tmp_path: Path) -> None:
     assert opened(kind, tmp_path) == []

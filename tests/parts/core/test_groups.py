@@ -94,6 +94,7 @@ def check_in(tables: KeyTables, names: list[str], parts: list[list[pa.Array]], k
     assert len(index) == len(loaded)
 
 
+@pytest.mark.slow(keep=10)
 @pytest.mark.parametrize("name", VALUES)
 def test_slots_are_those_of_a_dictionary(name: str) -> None:
     @given(batches([name]), st.lists(st.booleans(), min_size=1, max_size=4))

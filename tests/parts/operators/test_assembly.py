@@ -34,7 +34,7 @@ def aggregate(kind: str, assembly: Any, aggregates: Any) -> WindowAggregate:
     return WindowAggregate(windows, aggregates, by=("k",), assembly=assembly)
 
 
-@pytest.mark.slow(keep=2)
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_they_are_the_same(kind: str) -> None:
     for seed in range(5):

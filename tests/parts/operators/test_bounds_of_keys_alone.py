@@ -42,7 +42,7 @@ OPERATORS: dict[str, Operator] = {
 }
 
 
-@pytest.mark.slow(keep=3)
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("name", OPERATORS)
 def test_state_is_that_of_the_open_windows(name: str) -> None:
     operator = OPERATORS[name]

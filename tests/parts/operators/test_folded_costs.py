@@ -174,6 +174,7 @@ def peaks(windows: Windows, groups: int) -> list[int]:
     return found
 
 
+@pytest.mark.slow(keep=5)
 @pytest.mark.parametrize("windows", AT_REST)
 def test_a_bound_makes_no_array_of_the_groups_at_rest(windows: str) -> None:
     groups = 300_000

@@ -48,6 +48,7 @@ def test_numbers_of_tuples_may_outgrow_their_type(swept, monkeypatch):
     holds()
 
 
+@pytest.mark.slow
 def test_tuples_are_counted_in_64_bits_once_32_may_be_too_few(monkeypatch):
     monkeypatch.setattr(pane_ring, "_NARROW", 100)
     monkeypatch.setattr(pane_ring, "_SHORT", 32)
@@ -62,6 +63,7 @@ def test_tuples_are_counted_in_64_bits_once_32_may_be_too_few(monkeypatch):
     assert [(row["n"], row["s"]) for row in driver.rows()] == [(180, 3 * 1770)] * 2
 
 
+@pytest.mark.slow
 def test_tuples_of_one_pane_are_counted_in_16_bits_until_a_cell_has_too_many(monkeypatch):
     monkeypatch.setattr(pane_ring, "_SHORT", 1024)
     driver = Driver(WindowAggregate(Tumbling(10), ASKED, ("k",), strategy="panes"), SCHEMA)

@@ -69,7 +69,7 @@ def tuples(rng: random.Random, least: int, most: int) -> Page:
     return Page.of(SCHEMA, {"ts": times, "k": [rng.randrange(4) for _ in times], "v": values})
 
 
-@pytest.mark.slow(keep=6)
+@pytest.mark.slow(keep=3)
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("windows", WINDOWS)
 def test_rows_are_those_of_a_table_of_versions(windows: str, asked: str) -> None:

@@ -139,7 +139,7 @@ OPERATORS: dict[str, Callable[[], Operator]] = {
 }
 
 
-@pytest.mark.slow(keep=6)
+@pytest.mark.slow(keep=3)
 @pytest.mark.parametrize("name", OPERATORS)
 def test_what_is_left_is_what_the_plain_stream_gives(name: str) -> None:
     for seed in range(4):

@@ -188,6 +188,7 @@ def test_a_window_of_n_keeps_n_panes_a_column() -> None:
     assert driver.operator.state() == state
 
 
+@pytest.mark.slow(keep=8)
 @pytest.mark.parametrize(
     "kind",
     [

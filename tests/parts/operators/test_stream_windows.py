@@ -77,6 +77,7 @@ def results(windows: list[Any], messages: list[Any], **options: Any) -> list[tup
     return [tuple(row[name] for name in names) for row in driver.rows()]
 
 
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_they_are_those_of_the_definition_in_the_order_of_results(kind: str) -> None:
     for seed in range(4):
@@ -106,7 +107,7 @@ def test_a_block_is_added_up_by_panes(slide: int, kind: Any) -> None:
         assert totals[0, :wide].tolist() == wanted.astype(np.int64).tolist()
 
 
-@pytest.mark.slow(keep=4)
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("slide", [1, 7, 100, 5000])
 @pytest.mark.parametrize("kind", [np.int32, np.int64, None])
 def test_a_page_is_counted_and_added_up_at_once(slide: int, kind: Any) -> None:

@@ -88,6 +88,7 @@ GOOD = [
 ]
 
 
+@pytest.mark.slow
 def test_what_follows_an_object_is_not_dropped(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "x[1].jsonl"
     path.write_text("\n".join([*TRAILING, "", " \t", *GOOD, ""]))

@@ -123,6 +123,7 @@ def quarantine(folder: Path) -> pa.Table:
     return pq.read_table(folder / "out" / "quarantine")
 
 
+@pytest.mark.slow
 def test_every_row_is_used_or_in_quarantine_with_its_reason(spark: SparkSession, tmp_path: Path) -> None:
     said = rows(900)
     for number in range(3):

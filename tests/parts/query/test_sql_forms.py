@@ -30,7 +30,7 @@ PLAIN, TYPED, BESIDE, PAIRS, REFUSED = (
 FORMS = [*PLAIN, *TYPED, *BESIDE, *PAIRS]
 
 
-@pytest.mark.slow(keep=4)
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("part", range(0, len(FORMS), PART))
 def test_forms_have_the_answers_of_duckdb(part: int) -> None:
     for form in FORMS[part : part + PART]:

@@ -12,7 +12,7 @@ from tests.parts.query.nexmark_data import events, of_duckdb, shuffled
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.slow(keep=1)
+@pytest.mark.slow
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("name", ["q5", "q105"])
 def test_a_query_has_the_answers_of_duckdb(name: str) -> None:

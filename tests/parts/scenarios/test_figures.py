@@ -27,7 +27,7 @@ def test_every_scenario_is_tried_small() -> None:
     assert set(names()) == set(SMALL)
 
 
-@pytest.mark.slow(keep=2)
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("name", sorted(set(SMALL) - OTHERS))
 def test_all_claims_hold(name: str) -> None:
     compared = compare(small(name), SMALL[name].settings)

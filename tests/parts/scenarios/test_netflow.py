@@ -34,6 +34,7 @@ def test_all_claims_hold(compared: Comparison) -> None:
     assert {c.claim: c.figures for c in compared.claims if not c.holds} == {}
 
 
+@pytest.mark.slow
 def test_a_plan_is_exact_if_and_only_if_its_slack_is_enough(compared: Comparison) -> None:
     wrong = {(r.variant, r.parameters["slack"]): r.off for r in compared.runs}
     exact = {(r.variant, r.parameters["slack"]): r.exact for r in compared.runs}

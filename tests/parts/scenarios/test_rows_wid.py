@@ -9,6 +9,7 @@ from oop_engine.scenarios.thesis.rows_wid import BUFFERING, PANES, WID, combined
 VALUES = {"range": 100, "tuples": 2100, "seed": 0}
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("slide", [1, 5, 100])
 def test_windows_combine_a_tuple_in_each_and_panes_once(slide: int) -> None:
     pairs = (

@@ -70,7 +70,7 @@ def items(format: str) -> list[Any]:
     return [ROWS[format]("soon" if ts in BAD else ts) for ts in range(1_000)]
 
 
-@pytest.mark.slow(keep=4)
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("at_once", [1, 7, 1_000])
 @pytest.mark.parametrize("format", ROWS)
 def test_a_record_that_is_refused_is_kept_as_it_came(format: str, at_once: int, tmp_path: Path) -> None:

@@ -29,12 +29,13 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     return opened
 
 
-@pytest.mark.slow(keep=3)
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("case", CASES)
 def test_no_file_holds_up_the_event_loop(case: str, found: dict[str, list[str]]) -> None:
     """Its start may look for files: their paths are checked before the first row."""
     assert bool(found[case]) == (case == PLANTED), found[case]
 
 
+@pytest.mark.slow
 def test_a_file_that_a_source_reads_on_the_loop_is_noticed(found: dict[str, list[str]]) -> None:
     assert any(event.startswith("open ") and "log.jsonl" in event for event in found[PLANTED])

@@ -25,6 +25,7 @@ def test_what_grows_is_named() -> None:
     ]
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_family_runs_for_a_day(family: str) -> None:
     [day] = soak(1, every_s=1800, rows=20, family=family)

@@ -11,6 +11,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "spark.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_page_about_spark(spark) -> None:
     text = PAGE.read_text()

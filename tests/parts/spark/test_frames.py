@@ -148,7 +148,7 @@ def reading(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Spa
         spark.conf.set(name, value)
 
 
-@pytest.mark.slow(keep=1)
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_batch_counts_every_row_whatever_the_partitions_and_settings(
     reading: SparkSession, files: Path

@@ -154,6 +154,7 @@ def started(session, folder: Path, delay: str, answers: Batches):
     return writer.trigger(availableNow=True).start()
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_nobody_waits_for_the_slow_key_and_nothing_of_it_is_lost(spark, tmp_path: Path) -> None:
     rows = [row for page, _ in sliced() for row in page.to_pylist()]

@@ -76,6 +76,7 @@ def test_a_query_over_segments(spark: SparkSession, built: Built, drawn: dict[st
         assert multiset(found[f"sink{number}"]) == multiset(told.rows), built.graph.text()
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @settings(max_examples=2)
 @given(graphs(), DRAWN, st.integers(1, 4))

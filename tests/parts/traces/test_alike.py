@@ -204,6 +204,7 @@ def csv_rows(path: Path, schema: Schema | None, format: CsvFormat | None) -> str
     return repr((rows, trace.schema, refused, trace.refused, trace.nulls, trace.unknown))
 
 
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize(
     ("schema", "format"),
     [(SCHEMA, None), (None, None), (Schema({"at": pa.timestamp("us"), "name": pa.string()}, "at"), None),

@@ -69,6 +69,7 @@ def figures(comparison: Comparison) -> list[Any]:
     ]
 
 
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize(
     ("kind", "sources"),
     [("tumbling", 2), ("sliding", 1), ("session", 1), ("retracting", 1), ("discarding", 2), ("join", 2)],
