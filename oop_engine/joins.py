@@ -9,14 +9,8 @@ from oop_engine.system.lazy_names import shelf
 if TYPE_CHECKING:
     from oop_engine.operators.joining.bands import (
         AsOf as AsOf,
-    )
-    from oop_engine.operators.joining.bands import (
         Band as Band,
-    )
-    from oop_engine.operators.joining.bands import (
         TumblingBand as TumblingBand,
-    )
-    from oop_engine.operators.joining.bands import (
         WindowIdBand as WindowIdBand,
     )
     from oop_engine.operators.rewrites.multi_join import multi_join as multi_join

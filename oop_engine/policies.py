@@ -9,41 +9,22 @@ from oop_engine.system.lazy_names import shelf
 if TYPE_CHECKING:
     from oop_engine.operators.edge.guard import Ahead as Ahead
     from oop_engine.operators.policies.by_quantile import ByQuantile as ByQuantile
-    from oop_engine.operators.policies.late import Late as Late
-    from oop_engine.operators.policies.late import Slack as Slack
+    from oop_engine.operators.policies.late import Late as Late, Slack as Slack
     from oop_engine.operators.policies.policies import (
         BoundedCount as BoundedCount,
-    )
-    from oop_engine.operators.policies.policies import (
         BoundedDisorder as BoundedDisorder,
-    )
-    from oop_engine.operators.policies.policies import (
         Heartbeat as Heartbeat,
-    )
-    from oop_engine.operators.policies.policies import (
         Ordered as Ordered,
-    )
-    from oop_engine.operators.policies.policies import (
         PerGroup as PerGroup,
-    )
-    from oop_engine.operators.policies.policies import (
         Upstream as Upstream,
     )
     from oop_engine.operators.policies.running_bound import Lag as Lag
     from oop_engine.operators.policies.timer import Timer as Timer
     from oop_engine.operators.values.flush import (
         AtOnce as AtOnce,
-    )
-    from oop_engine.operators.values.flush import (
         Flush as Flush,
-    )
-    from oop_engine.operators.values.flush import (
         InOrder as InOrder,
-    )
-    from oop_engine.operators.values.flush import (
         Lazy as Lazy,
-    )
-    from oop_engine.operators.values.flush import (
         Slow as Slow,
     )
 else:

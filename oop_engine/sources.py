@@ -8,8 +8,7 @@ from oop_engine.system.lazy_names import shelf
 
 if TYPE_CHECKING:
     from oop_engine.connectors.sources.file_tail import FileTail as FileTail
-    from oop_engine.connectors.sources.generated import Generated as Generated
-    from oop_engine.connectors.sources.generated import Replayed as Replayed
+    from oop_engine.connectors.sources.generated import Generated as Generated, Replayed as Replayed
     from oop_engine.connectors.sources.growing_folder import GrowingFolder as GrowingFolder
     from oop_engine.connectors.sources.jet_stream import JetStream as JetStream
     from oop_engine.connectors.sources.journal import Journal as Journal

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlencode
 
-from oop_engine.connectors.formats import MESSAGE_FORMATS
+from oop_engine.connectors.formats import format_by_suffix
 from oop_engine.connectors.registry.avro import Avro
 from oop_engine.connectors.registry.declared_format import DeclaredFormat
 from oop_engine.connectors.registry.protobuf import Protobuf
@@ -210,8 +210,7 @@ def _format(address: str, options: dict[str, str]) -> str | DeclaredFormat:
 
     Its name and password are in the environment, where nobody else sees them.
     """
-    suffix = address.rpartition(".")[2]
-    name = options.get("format", suffix if suffix in MESSAGE_FORMATS else "jsonl")
+    name = options.get("format", format_by_suffix(address))
     registry, made = options.get("registry"), WITH_REGISTRY.get(name)
     if made is None and registry is None:
         return name

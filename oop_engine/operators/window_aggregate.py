@@ -107,11 +107,11 @@ _FEW = 3  # definitions that are all named in a drawing
 class WindowAggregate(Operator):
     """``aggregates`` (output name to aggregate) of each window, for each group of ``by``.
 
-    ``windows``: one definition, or several by name, which share all they can. Output: ``by``, with several
-    ``window`` (the definition's name), ``window_start``, ``window_end``, the aggregates; progressing
-    attribute is ``window_end`` (``window_start`` if ``stamp="start"``), of the input's type and unit; in
-    tuple-based windows it is a number of tuples, unit ``rows``. A group without a tuple in a window gives no
-    result there, unless ``empty``, which goes with grids and landmark windows.
+    ``windows``: one definition, or several by name, which share all they can.  Output: ``by``, with several ``window``
+    (the definition's name), ``window_start``, ``window_end``, the aggregates; progressing attribute is ``window_end``
+    (``window_start`` if ``stamp="start"``), of the input's type and unit; in tuple-based windows it is a number of
+    tuples, unit ``rows``.  A group without a tuple in a window gives no result there, unless ``empty``, which goes with
+    grids and landmark windows.
 
     ``strategy``: "windows" (WID, as in the thesis), "panes", which takes windows of one length,
     "adaptive" (AdaptWID), which takes windows of one length over the attribute,

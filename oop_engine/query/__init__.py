@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from oop_engine.query.data_stream import DataStream as DataStream
     from oop_engine.query.running import as_graph as as_graph
     from oop_engine.query.sources import Columns as Columns
-    from oop_engine.query.windowed import KeyedStream as KeyedStream
-    from oop_engine.query.windowed import WindowedStream as WindowedStream
+    from oop_engine.query.windowed import KeyedStream as KeyedStream, WindowedStream as WindowedStream
 else:
     __getattr__, __dir__ = shelf(__name__)

@@ -18,7 +18,7 @@ from oop_engine.core.units import TIME_UNITS
 from oop_engine.runners.local import Local
 from oop_engine.service.gate import Gate
 
-__all__ = ["ArrivalClock", "steady"]
+__all__ = ["ArrivalClock", "are_read", "steady"]
 
 _LOG = logging.getLogger("oop_engine")
 _FOREVER_S = 3600.0
@@ -31,6 +31,32 @@ def steady() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
+def are_read(plan: Plan) -> bool:
+    """Tell whether an operator may go by arrivals: those behind a generator of punctuation have none.
+
+    Nor has any where the sources have no unit of time, or several.
+    """
+    with_arrivals = {node.name for node in plan.of_kind("source")}
+    for node in plan.nodes:
+        if node.operator is None or not any(stream.node in with_arrivals for stream in node.inputs):
+            continue
+        if node.operator.uses_arrival():
+            return _unit_of(plan) is not None
+        if not node.operator.makes_progress:
+            with_arrivals.add(node.name)
+    return False
+
+
+def _unit_of(plan: Plan) -> str | None:
+    """Return the unit of time of all sources; None: there is none."""
+    units = _units_of(plan)
+    return next(iter(units)) if len(units) == 1 and units <= TIME_UNITS.keys() else None
+
+
+def _units_of(plan: Plan) -> set[str]:
+    return {plan.schema(Stream(node.name)).unit for node in plan.of_kind("source")}
+
+
 class ArrivalClock:
     """Shows ``clock``, seconds since 1970, in the unit of the sources of ``plan``; it never goes back.
 
@@ -39,14 +65,14 @@ class ArrivalClock:
     """
 
     def __init__(self, plan: Plan, clock: Callable[[], float], steady: Callable[[], float]) -> None:
-        units = {plan.schema(Stream(node.name)).unit for node in plan.of_kind("source")}
-        if len(units) > 1 or not units <= TIME_UNITS.keys():
+        if (unit := _unit_of(plan)) is None:
             msg = (
                 f"graph {plan.name!r}: an operator goes by the arrival clock, which shows seconds since 1970; its "
-                f"sources are in {', '.join(sorted(units))}: give them one unit of time, or leave out the Heartbeat"
+                f"sources are in {', '.join(sorted(_units_of(plan)))}: give them one unit of time, or leave out the "
+                "Heartbeat"
             )
             raise UsageError(msg)
-        self._clock, self._steady, self._a_second = clock, steady, TIME_UNITS[units.pop()]
+        self._clock, self._steady, self._a_second = clock, steady, TIME_UNITS[unit]
         self._shown, self._looked, self._told = clock(), steady(), False
 
     def __call__(self) -> int:

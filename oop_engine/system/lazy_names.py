@@ -45,7 +45,7 @@ def lazy_names(
         if name == "__all__":
             from oop_engine.system.moved_names import before
 
-            return sorted({*homes(), *before(package, lambda: _packages(elsewhere), sys._getframe(1))})
+            return sorted({*homes(), *before(package, sys._getframe(1))})
         if name.startswith("__") or name not in homes():
             quiet = (
                 name.startswith("_") or sys._getframe(1).f_globals.get("__name__") == "importlib._bootstrap"
@@ -96,7 +96,7 @@ def _packages(elsewhere: Iterable[str]) -> dict[str, str]:
 def _moved(package: str, name: str, elsewhere: Iterable[str]) -> object | None:
     from oop_engine.system.moved_names import moved
 
-    return moved(package, name, _packages(elsewhere), sys._getframe(2))
+    return moved(package, name, lambda: _packages(elsewhere), sys._getframe(2))
 
 
 def _imported(frame: FrameType) -> bool:

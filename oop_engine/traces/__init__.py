@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 from oop_engine.system.lazy_names import shelf
 
 if TYPE_CHECKING:
-    from oop_engine.traces.disorder import Disorder as Disorder
-    from oop_engine.traces.disorder import Link as Link
-    from oop_engine.traces.profiling import Profile as Profile
-    from oop_engine.traces.profiling import profile as profile
+    from oop_engine.traces.disorder import Disorder as Disorder, Link as Link
+    from oop_engine.traces.profiling import Profile as Profile, profile as profile
     from oop_engine.traces.trace import Trace as Trace
 else:
     __getattr__, __dir__ = shelf(__name__)

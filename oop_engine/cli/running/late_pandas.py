@@ -33,6 +33,8 @@ def import_pandas_late() -> None:
 
 def _look_away(arrow: Any) -> None:
     """Let Arrow look for pandas while there seems to be none; it looks again when another module imports pandas."""
+    if _NAME in sys.modules:  # which imports Arrow just now
+        return
     absent = _Absent()
     sys.meta_path.insert(0, absent)
     try:

@@ -15,7 +15,7 @@ from oop_engine.connectors.source import LiveSource, Unreadable
 from oop_engine.core.schema import Schema
 from oop_engine.traces.csv_format import CsvFormat
 
-__all__ = ["MESSAGE_FORMATS", "made_format"]
+__all__ = ["MESSAGE_FORMATS", "format_by_suffix", "made_format"]
 
 
 def made_format(source: LiveSource, schema: Schema, place: str, unreadable: Unreadable) -> MessageFormat:
@@ -34,3 +34,9 @@ def made_format(source: LiveSource, schema: Schema, place: str, unreadable: Unre
     csv = source.format if isinstance(source.format, CsvFormat) else None
     in_file, by_lines = source.is_file, source.by_lines
     return CsvMessages(schema, place, unreadable, csv, metadata, in_file=in_file, by_lines=by_lines)
+
+
+def format_by_suffix(path: str) -> str:
+    """Return the format of messages that is the suffix of a path or an address; ``"jsonl"`` if none is."""
+    suffix = path.rpartition(".")[2]
+    return suffix if suffix in MESSAGE_FORMATS else "jsonl"

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from oop_engine.connectors.formats import format_by_suffix
 from oop_engine.connectors.paths import local_path
 from oop_engine.connectors.payload import Payload
 from oop_engine.connectors.source import Format, LiveSource, Position, is_count
@@ -30,7 +31,9 @@ _LOG = logging.getLogger("oop_engine")
 
 
 class FileTail(LiveSource):
-    """The lines of ``path`` as they are written (``tail -F``), in ``format`` (jsonl, csv, or one of your own).
+    """The lines of ``path`` as they are written (``tail -F``), in ``format``: jsonl, csv, or one of your own.
+
+    Without ``format`` it is the suffix of the path, or jsonl.
 
     Reads across rotation, also across several while nothing reads: renamed files (``.1``, dates), compressed ones
     (``.2.gz``, ``.zst``), ``copytruncate``, lines that are written to a file after its rotation.  ``docs/logs.md`` has
@@ -51,13 +54,14 @@ class FileTail(LiveSource):
     def __init__(
         self,
         path: str | Path,
-        format: Format = "jsonl",
+        format: Format | None = None,
         *,
         every_s: float = 0.1,
         follow: bool = True,
         skip_lost: bool = False,
     ) -> None:
-        self._path, self.format = local_path("FileTail", path), format
+        self._path = local_path("FileTail", path)
+        self.format = format_by_suffix(self._path.name) if format is None else format
         self.reads = self._path
         self._every_s, self._follow, self._skip_lost = every_s, follow, skip_lost
         self._ended: Position = None

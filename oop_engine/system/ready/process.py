@@ -25,7 +25,8 @@ _unpickled: dict[int, Any] = {}  # by where the pickle is in code, which stays l
 def _unpickle(address: int, size: int, _: int) -> Any:
     """Return an object that code has in itself, such as the type of an array that it returns.
 
-    In place of Numba's own function, which imports all of Numba.
+    In place of Numba's own function, which imports all of Numba.  The pickle is part of the machine code, and no less
+    to be relied on.
     """
     if address not in _unpickled:
         _unpickled[address] = pickle.loads(ctypes.string_at(address, size))

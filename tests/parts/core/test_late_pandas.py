@@ -45,3 +45,8 @@ def test_arrow_takes_data_frames_once_pandas_is_imported(before: str) -> None:
 def test_pandas_that_is_imported_already_stays() -> None:
     first = "import pandas; from oop_engine.cli.running.late_pandas import import_pandas_late; import_pandas_late()"
     assert said(first)[0] == "True"
+
+
+def test_pandas_that_imports_arrow_is_left_alone() -> None:
+    first = "from oop_engine.cli.running.late_pandas import import_pandas_late; import_pandas_late(); import pandas"
+    assert said(first) == ["True", *said("")[1:]]

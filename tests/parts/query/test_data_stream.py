@@ -16,6 +16,7 @@ from oop_engine.operators import BoundedDisorder, Count, Max, Punctuate, Sum, Tu
 from oop_engine.query import as_graph
 from oop_engine.rewrites import in_order
 from oop_engine.sinks import Gathered
+from oop_engine.sources import FileTail
 from oop_engine.triggers import AfterCount
 
 LOG = stream("log", {"ts": "int64", "host": "string", "bytes": "int64"}).event_time("ts", "5 s", unit="s")
@@ -301,3 +302,16 @@ def test_the_profile_of_a_source() -> None:
 def test_a_table_without_rows_is_scanned() -> None:
     empty = pa.table({"ts": pa.array([], pa.int64()), "host": pa.array([], pa.string())})
     assert scan(empty).event_time("ts", "5 s", unit="s").run().table.num_rows == 0
+
+
+def test_a_log_of_csv_is_served_as_it_is_run(tmp_path: Path) -> None:
+    """The service of the README: the format of a file is that of its suffix, as in the shell."""
+    path = tmp_path / "access.csv"
+    path.write_text("ts,host\n2026-03-01T12:00:00Z,a\n2026-03-01T12:01:00Z,b\n2026-03-01T12:09:00Z,a\n")
+    columns = {"ts": pa.timestamp("s", "UTC"), "host": pa.string()}
+    log = stream("access", columns).event_time("ts", "90 s")
+    per_minute = log.group_by("host").window("1 min").agg(n=Count())
+    found = Gathered()
+    served = asyncio.run(per_minute.serve(access=FileTail(path, follow=False), to=found))
+    assert served.tuples == {"access": 3}
+    assert found.rows == per_minute.run(access=str(path)).table.to_pylist()

@@ -8,14 +8,25 @@ from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
-from oop_engine import Graph, Schema
-from oop_engine.operators import Count, Ordered, Punctuate, Tumbling, WindowAggregate
-from oop_engine.policies import Heartbeat
+from oop_engine import Graph, Operator, Schema
+from oop_engine.operators import (
+    ArrivalTime,
+    Count,
+    Filter,
+    Guard,
+    Ordered,
+    Punctuate,
+    Shed,
+    Tumbling,
+    WindowAggregate,
+)
+from oop_engine.policies import Ahead, Heartbeat
 from oop_engine.runners.event_loop import run_async
 from oop_engine.runners.local import Local
-from oop_engine.service.arrival_clock import ArrivalClock, steady
+from oop_engine.service.arrival_clock import ArrivalClock, are_read, steady
 from oop_engine.service.gate import Gate
 from oop_engine.service.service import Service
 from oop_engine.sinks import Gathered
@@ -107,3 +118,48 @@ def test_a_source_that_sends_is_not_silent_and_one_that_stops_is(
     served = run_async(main())
     assert served.statistics.late.total == 0
     assert [row["n"] for row in sink.rows] == [10] * 6
+
+
+async def rows() -> AsyncIterator[Any]:
+    for ts in (BEGIN, BEGIN + 1, BEGIN + 3600):
+        yield {"ts": ts}
+
+
+@pytest.mark.parametrize(
+    ("operator", "found"),
+    [
+        (ArrivalTime("came"), [{"ts": BEGIN + after, "came": BEGIN} for after in (0, 1, 3600)]),
+        (Guard(60, of=Ahead.ARRIVAL), [{"ts": BEGIN + after} for after in (0, 1)]),
+        (Shed(budget=1000), [{"ts": BEGIN + after, "weight": 1} for after in (0, 1, 3600)]),
+    ],
+    ids=lambda given: type(given).__name__,
+)
+def test_operators_that_go_by_arrivals_have_them(operator: Operator, found: list[dict[str, Any]]) -> None:
+    """Though nothing here ticks: no policy looks for silence."""
+    made, sink = Graph("arrivals"), Gathered()
+    made.sink("out", made.add("by", operator, made.source("in", SCHEMA)))
+    service = Service(
+        made, {"in": Generated(rows())}, {"out": sink}, folder=None, clock=Machine().wall, steady=lambda: 0.0
+    )
+    run_async(service.run(asyncio.Event()))
+    assert sink.rows == found
+
+
+@pytest.mark.parametrize(
+    ("operators", "read"),
+    [
+        ([ArrivalTime("came")], True),
+        ([Filter(pc.field("ts") > 0), ArrivalTime("came")], True),
+        ([Punctuate(Ordered()), ArrivalTime("came")], False),
+        ([Punctuate(Ordered()), WindowAggregate(Tumbling(10), {"n": Count()})], False),
+    ],
+)
+def test_arrivals_are_read_in_front_of_the_generators_of_punctuation(
+    operators: list[Operator], read: bool
+) -> None:
+    made = Graph("g")
+    stream = made.source("in", SCHEMA)
+    for number, operator in enumerate(operators):
+        stream = made.add(f"n{number}", operator, stream)
+    made.sink("out", stream)
+    assert are_read(made.plan()) is read

@@ -93,6 +93,8 @@ def test_the_face_needs_no_extra() -> None:
         ("oop_engine.operators", "AsOfJoin", "AsOf()"),
         ("oop_engine.operators", "WindowAgregate", "WindowAggregate"),
         ("oop_engine", "SessionWindow", "write Session (from oop_engine.windows import Session)"),
+        ("oop_engine", "Tumbling", "from oop_engine.windows import Tumbling"),
+        ("oop_engine.operators", "Kafka", "from oop_engine.sources import Kafka"),
         ("oop_engine", "SetupEror", "did you mean SetupError? (from oop_engine.errors import SetupError)"),
         ("oop_engine.sinks", "Kafka", "from oop_engine.sources import Kafka"),
         ("oop_engine.windows", "Schema", "from oop_engine import Schema"),
@@ -115,7 +117,7 @@ def test_a_wrong_name_is_told_the_right_one(package: str, name: str, meant: str)
 
 def test_a_name_of_a_shelf_is_found_there_before_one_that_is_alike_here() -> None:
     with pytest.raises(ImportError, match=r"from oop_engine\.aggregates import Count"):
-        exec("from oop_engine.sources import Count", {})
+        exec("from oop_engine import Count", {})
 
 
 def test_a_submodule_is_imported_without_a_look_at_other_shelves() -> None:

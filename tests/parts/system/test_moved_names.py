@@ -7,6 +7,7 @@ import importlib
 import pytest
 
 from oop_engine.sources import Kafka
+from oop_engine.system.moved_names import _HAD
 from oop_engine.windows import Landmark
 
 
@@ -43,5 +44,15 @@ def test_a_star_brings_them_all_without_a_warning() -> None:
     assert found["Landmark"] is Landmark
     assert {"Select", "Filter", "Median", "Sort", "PerGroup"} <= {*found}
     assert not {"Kafka", "check", "scan"} & {*found}
-    exec("from oop_engine import *", found)
-    assert found["Kafka"] is Kafka
+    of_root: dict[str, object] = {}
+    exec("from oop_engine import *", of_root)
+    assert of_root["Kafka"] is Kafka
+    assert not {"Tumbling", "Any", "Min", "check"} & {*of_root}
+
+
+@pytest.mark.filterwarnings("ignore:.* has moved:DeprecationWarning")
+def test_each_name_of_before_is_found() -> None:
+    for package, names in _HAD.items():
+        module = importlib.import_module(package)
+        assert not set(names) & set(dir(module))
+        assert all(getattr(module, name) is not None for name in names)
