@@ -18,7 +18,7 @@ from oop_engine.core.units import TIME_UNITS
 from oop_engine.runners.local import Local
 from oop_engine.service.gate import Gate
 
-__all__ = ["ArrivalClock", "are_read", "steady"]
+__all__ = ["ArrivalClock", "are_read", "clock_of", "steady"]
 
 _LOG = logging.getLogger("oop_engine")
 _FOREVER_S = 3600.0
@@ -90,10 +90,18 @@ class ArrivalClock:
         return int(self._shown * self._a_second)
 
     async def tick_on(self, local: Local, gate: Gate) -> None:
-        """Let the operators of ``local`` see the clock as often as they want, for ever."""
-        assert local.clock_every is not None
+        """Let the operators of ``local`` see the clock as often as they want, for ever: or not at all."""
+        if local.clock_every is None:
+            return
         every_s = local.clock_every / self._a_second
         while True:
             await asyncio.sleep(min(every_s, _FOREVER_S))
             async with gate.inside():
                 await local.clock(self())
+
+
+def clock_of(local: Local, clock: Callable[[], float], steady: Callable[[], float]) -> ArrivalClock | None:
+    """Return the clock of ``local``; None: no operator goes by arrivals."""
+    if local.clock_every is None and not are_read(local.plan):
+        return None
+    return ArrivalClock(local.plan, clock, steady)

@@ -26,7 +26,7 @@ from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.graphs.round_trip import RoundTrip
 from oop_engine.runners.faults import first_of
 from oop_engine.runners.local import Local
-from oop_engine.service.arrival_clock import ArrivalClock, are_read
+from oop_engine.service.arrival_clock import clock_of
 from oop_engine.service.checkpoint_folder import CheckpointFolder
 from oop_engine.service.checkpoint_manifest import CheckpointManifest, check_names
 from oop_engine.service.dead_letters import DeadLetters
@@ -170,17 +170,14 @@ class Service:
         async with self.local, asyncio.TaskGroup() as tasks:
             if self.retries is not None:
                 await self.retries.feed()
-            ticks = self.local.clock_every is not None
-            clock = (
-                ArrivalClock(self.plan, self._clock, self._steady) if ticks or are_read(self.plan) else None
-            )
+            clock = clock_of(self.local, self._clock, self._steady)
             readers = [
                 tasks.create_task(inlet.read(self.gate, clock), name=f"source {name}")
                 for name, inlet in self.inlets.items()
                 if not inlet.ended
             ]
             keeper = tasks.create_task(self._keep_on(), name="checkpoints")
-            tickers = [clock.tick_on(self.local, self.gate)] if clock is not None and ticks else []
+            tickers = [] if clock is None else [clock.tick_on(self.local, self.gate)]
             tickers += [] if self.retries is None else [self.retries.follow()]
             beside = [tasks.create_task(each, name="beside the sources") for each in tickers]
             await any_of(stop, readers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -130,10 +131,9 @@ def test_rows_of_a_thread_are_all_in_when_the_service_is_stopped() -> None:
 
     def rows() -> Iterator[dict[str, Any]]:
         try:
-            for ts in range(5_000):
+            for ts in itertools.count():
                 if ts == 3_000:
                     loop.call_soon_threadsafe(stop.set)
-                    time.sleep(0.02)
                 yield {"ts": ts}
         finally:
             closed.append(ts)
@@ -145,7 +145,7 @@ def test_rows_of_a_thread_are_all_in_when_the_service_is_stopped() -> None:
 
     served = run_async(main())
     assert closed[0] == served.tuples["in"] - 1 == found.rows[-1]["ts"]
-    assert 3_000 <= closed[0] < 4_999
+    assert closed[0] >= 3_000
     assert not [each.name for each in threading.enumerate() if "source" in each.name]
 
 
