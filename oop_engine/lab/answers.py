@@ -7,19 +7,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import UsageError
 from oop_engine.core.groups.group_index import GroupIndex
-from oop_engine.core.groups.in_python import values_of
+from oop_engine.lab.equal_values import as_codes, equal_values
 from oop_engine.lab.scenario import COMPLETE_AT
 
-__all__ = ["CLOSE", "Match", "as_table", "check_columns", "int64_of", "missing_and_wrong"]
-
-CLOSE = 1e-9
-"""Relative error of floats that are equal: sums depend on the order of addition in the last digits."""
-_NOTHING = 1e-12  # of the largest value of a column: the rest of a sum that comes to 0
+__all__ = ["Match", "as_table", "check_columns", "int64_of", "missing_and_wrong"]
 
 
 def as_table(data: Any, fields: pa.Schema) -> pa.Table:
@@ -58,9 +53,9 @@ def missing_and_wrong(table: pa.Table, truth: pa.Table, keys: tuple[str, ...]) -
 class Match:
     """Results set against the truth: found by their keys, equal in the other columns.
 
-    Where keys do not identify the rows of the truth, whole rows are found, each as often as it is there; floats are
-    then equal if they have the same first nine digits.  ``right`` and ``known``, bool (results,): the result is that
-    of the truth, and there is one of its keys; ``complete_at``, int64 (results,), when its last tuple was there.
+    Where keys do not identify the rows of the truth, whole rows are found, each as often as it is there.  ``right`` and
+    ``known``, bool (results,): the result is that of the truth, and there is one of its keys; ``complete_at``, int64
+    (results,), when its last tuple was there.
     """
 
     def __init__(self, table: pa.Table, truth: pa.Table, keys: tuple[str, ...]) -> None:
@@ -83,7 +78,7 @@ class Match:
         rows = row_of[known] if len(index) else np.empty(0, np.int64)
         equal = np.ones(rows.size, np.bool_)
         for name in set(truth.schema.names) - {*keys, COMPLETE_AT}:
-            equal &= _equal(
+            equal &= equal_values(
                 _array(table, name).filter(pa.array(self.known)), _array(truth, name).take(pa.array(rows))
             )
         self.right = np.zeros(table.num_rows, np.bool_)
@@ -95,14 +90,10 @@ class Match:
     def _by_rows(self, table: pa.Table, truth: pa.Table) -> NDArray[np.int64]:
         """Set whole rows against each other, as often as each is there."""
         names = [name for name in truth.schema.names if name != COMPLETE_AT]
-        true_rows = [_comparable(_array(truth, name)) for name in names]
-        index = GroupIndex([column.type for column in true_rows])
-        of_truth = index.encode(true_rows, truth.num_rows)
-        ours = [
-            _comparable(_array(table, name)).cast(column.type)
-            for name, column in zip(names, true_rows, strict=True)
-        ]
-        slots = index.find(ours, table.num_rows)
+        columns = [as_codes(_array(table, name), _array(truth, name)) for name in names]
+        index = GroupIndex([column.type for _, column in columns])
+        of_truth = index.encode([column for _, column in columns], truth.num_rows)
+        slots = index.find([column for column, _ in columns], table.num_rows)
         self.known = self.right = slots >= 0
         wanted = np.bincount(of_truth, minlength=len(index))
         found = np.bincount(slots[self.known], minlength=len(index))
@@ -128,40 +119,9 @@ def _identify(truth: pa.Table, keys: tuple[str, ...]) -> bool:
     return bool(len(index) == truth.num_rows)
 
 
-def _comparable(column: pa.Array) -> pa.Array:
-    """Return a column whose equal values compare as equal: floats with nine digits, lists as texts."""
-    if pa.types.is_floating(column.type):
-        texts = [None if one is None else f"{one:.9g}" for one in column.to_pylist()]
-        return pa.array(texts, pa.string())
-    if pa.types.is_nested(column.type):
-        return pa.array([None if one is None else repr(one) for one in column.to_pylist()], pa.string())
-    return column
-
-
 def _array(table: pa.Table, name: str) -> pa.Array:
     column = table.column(name).combine_chunks()
     return column if isinstance(column, pa.Array) else pa.concat_arrays(column.chunks)
-
-
-def _equal(one: pa.Array, other: pa.Array) -> NDArray[np.bool_]:
-    if pa.types.is_struct(one.type):
-        inside = [_equal(*sides) for sides in zip(one.flatten(), other.flatten(), strict=True)]
-        alike = np.equal(*(side.is_null().to_numpy(zero_copy_only=False) for side in (one, other)))
-        both: NDArray[np.bool_] = np.logical_and.reduce([alike, *inside])
-        return both
-    if pa.types.is_list(one.type):
-        pairs = zip(values_of(one), values_of(other), strict=True)
-        return np.fromiter((a == b for a, b in pairs), np.bool_, len(one))
-    if pa.types.is_floating(one.type) or pa.types.is_floating(other.type):
-        a, b = (c.cast(pa.float64()).to_numpy(zero_copy_only=False) for c in (one, other))
-        finite = np.abs(b[np.isfinite(b)])
-        nothing = _NOTHING * float(finite.max(initial=0.0))
-        close: NDArray[np.bool_] = np.isclose(a, b, rtol=CLOSE, atol=nothing, equal_nan=True)
-        return close
-    same = pc.fill_null(pc.equal(one, other.cast(one.type)), False)
-    both_null = pc.and_(one.is_null(), other.is_null())
-    found: NDArray[np.bool_] = pc.or_(same, both_null).to_numpy(zero_copy_only=False)
-    return found
 
 
 def int64_of(column: pa.ChunkedArray) -> NDArray[np.int64]:

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from oop_engine.core.graphs.graph import Graph
 from oop_engine.core.units import to_seconds
 from oop_engine.lab.agreement import agreement_of
-from oop_engine.lab.answers import CLOSE, Match, int64_of
+from oop_engine.lab.answers import Match, int64_of
 from oop_engine.lab.corrected import Answers, Corrected, Heard
+from oop_engine.lab.equal_values import CLOSE
 from oop_engine.lab.measure import Measure, measure_of
 from oop_engine.lab.origin import Fingerprint, versions
 from oop_engine.lab.own_graph import scenario_of

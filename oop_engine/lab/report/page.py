@@ -15,7 +15,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from oop_engine.lab.answers import CLOSE
+from oop_engine.lab.equal_values import CLOSE
 from oop_engine.lab.comparison import Comparison
 from oop_engine.lab.origin import versions
 from oop_engine.lab.report import plots

@@ -1,0 +1,106 @@
+"""Equal values: columns of results against those of the truth; floats may differ in their last digits."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from oop_engine.core.groups.in_python import values_of
+
+__all__ = ["CLOSE", "as_codes", "equal_values"]
+
+CLOSE = 1e-9
+"""Relative error of floats that are equal: sums depend on the order of addition in the last digits."""
+_NOTHING = 1e-15  # of the largest value of a column: the rest of a sum that comes to 0
+
+
+def equal_values(results: pa.Array, truth: pa.Array) -> NDArray[np.bool_]:
+    """Return which values are equal, bool (rows,): by value, whatever their types; null is not NaN.  O(rows)."""
+    if pa.types.is_floating(results.type) and pa.types.is_floating(truth.type):
+        alike = np.equal(_nulls(results), _nulls(truth))
+        close: NDArray[np.bool_] = alike & _close(_floats(results), _floats(truth), _nothing(truth))
+        return close
+    if pa.types.is_nested(results.type):
+        pairs = zip(values_of(results), values_of(truth), strict=True)
+        return np.fromiter((_same(a, b) for a, b in pairs), np.bool_, len(results))
+    one, other = _alike(results, truth)
+    same = pc.or_(pc.fill_null(pc.equal(one, other), False), pc.and_(one.is_null(), other.is_null()))
+    found: NDArray[np.bool_] = same.to_numpy(zero_copy_only=False)
+    return found
+
+
+def as_codes(results: pa.Array, truth: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return two columns of one type, whose values are the same where those of the given ones are equal.
+
+    Floats are numbered, those that are close to the next one like it.  O(rows log rows).
+    """
+    if not (pa.types.is_floating(results.type) and pa.types.is_floating(truth.type)):
+        return _alike(results, truth)
+    floats = np.concatenate([_floats(results), _floats(truth)])
+    order = np.argsort(floats)
+    ordered = floats[order]
+    codes = np.empty(floats.size, np.int64)
+    codes[order] = np.cumsum(np.append(False, ~_close(ordered[1:], ordered[:-1], _nothing(truth))))[
+        : floats.size
+    ]
+    codes = np.where(np.concatenate([_nulls(results), _nulls(truth)]), -1, codes)
+    return pa.array(codes[: len(results)]), pa.array(codes[len(results) :])
+
+
+def _close(one: NDArray[np.float64], other: NDArray[np.float64], nothing: float) -> NDArray[np.bool_]:
+    return np.isclose(one, other, rtol=CLOSE, atol=nothing, equal_nan=True)
+
+
+def _nothing(truth: pa.Array) -> float:
+    floats = np.abs(_floats(truth))
+    return _NOTHING * float(floats[np.isfinite(floats)].max(initial=0.0))
+
+
+def _floats(column: pa.Array) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _nulls(column: pa.Array) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = column.is_null().to_numpy(zero_copy_only=False)
+    return found
+
+
+def _alike(one: pa.Array, other: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return two columns as the type of one of them, if it has the values of both; else as texts."""
+    if not pa.types.is_nested(one.type):
+        with suppress(pa.ArrowException):
+            return one, other.cast(one.type)
+        with suppress(pa.ArrowException):
+            return one.cast(other.type), other
+    return _texts(one), _texts(other)
+
+
+def _texts(column: pa.Array) -> pa.Array:
+    return pa.array([None if one is None else _text(one) for one in values_of(column)], pa.string())
+
+
+def _text(value: Any) -> str:
+    """Return a text that equal values share; floats in lists with nine digits."""
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else f"{value:.9g}"
+    if isinstance(value, dict):
+        return _text(list(value.items()))
+    return f"[{', '.join(map(_text, value))}]" if isinstance(value, (list, tuple)) else repr(value)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Tell whether values in Python are equal: lists item by item, floats but for their last digits."""
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=CLOSE) or (one != one and other != other)
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(item, other[name]) for name, item in one.items())
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return bool(one == other)
