@@ -48,6 +48,7 @@ _PAGE = knob(__name__, "_PAGE", 1 << 16)  # rows that are learnt together, of a 
 _FEW = knob(
     __name__, "_FEW", 64
 )  # rows; fewer are looked up one by one, which costs less than a call into Arrow
+_SMALL = knob(__name__, "_SMALL", 1024)  # keys; those of smaller pages are put together
 _FIRST = np.zeros(1 << 16, np.int64)  # the slot of every row where there are no keys
 _FIRST.flags.writeable = False
 
@@ -201,9 +202,7 @@ class GroupIndex:
         if not self._chunks:
             return [pa.nulls(0, t) for t in self._types]
         if len(self._chunks) > 1:
-            columns = zip(*self._chunks, strict=True)
-            self._chunks = [[pa.concat_arrays(parts) for parts in columns]]
-            self._key_bytes = sum(column.get_total_buffer_size() for column in self._chunks[0])
+            self._join(0)
         wanted = pa.Array.from_buffers(
             pa.int64(), slots.size, [None, pa.py_buffer(np.ascontiguousarray(slots))]
         )
@@ -254,9 +253,18 @@ class GroupIndex:
             raise SnapshotError(msg)
 
     def _remember(self, columns: list[pa.Array], size: int) -> None:
-        self._chunks.append(columns)
-        self.size = size
-        self._key_bytes += sum(column.get_total_buffer_size() for column in columns)
+        chunks, self.size = self._chunks, size
+        chunks.append(columns)
+        self._key_bytes += _held(columns)
+        # The objects of a small page take as much as many rows, so small ones are put together as they come.
+        while len(chunks) > 1 and len(chunks[-2][0]) <= 2 * len(chunks[-1][0]) < 2 * _SMALL:
+            self._join(len(chunks) - 2)
+
+    def _join(self, since: int) -> None:
+        """Put the keys of the pages from the ``since``-th on together; O(log keys) a key, amortised."""
+        some = self._chunks[since:]
+        self._chunks[since:] = [[pa.concat_arrays(parts) for parts in zip(*some, strict=True)]]
+        self._key_bytes += _held(self._chunks[since]) - sum(map(_held, some))
 
     def _codes(self, columns: Sequence[pa.Array], *, add: bool) -> Integers:
         codes: Integers = self._levels[0].encode(columns[0], add=add)
@@ -414,6 +422,11 @@ def _codes_of(kind: pa.DataType, tables: KeyTables) -> Any:
     instant = pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
     plain = instant or pa.types.is_floating(kind) or (_is_plain(kind) and not pa.types.is_uint64(kind))
     return _IntegerCodes(tables.integers()) if plain else _Codes(texts=is_text(kind))
+
+
+def _held(columns: Sequence[pa.Array]) -> int:
+    """Return the bytes that columns keep alive."""
+    return sum(column.get_total_buffer_size() for column in columns)
 
 
 def _can_be_read(level: Level, kind: pa.DataType) -> bool:

@@ -28,6 +28,7 @@ __all__ = ["Tail", "Tuples"]
 _SLOT = 4  # bytes
 _NEW = knob(__name__, "_NEW", 8)  # tuples in the index for each one that came since it was made
 _FEW = knob(__name__, "_FEW", 1024)  # tuples that may have come since, however few are in the index
+_SMALL = knob(__name__, "_SMALL", 1024)  # tuples; smaller pages are put together
 
 
 class Tuples(NamedTuple):
@@ -79,7 +80,7 @@ class Tail:
         return _SLOT + sum(_width(self._schema.type_of(name)) for name in self._schema.names)
 
     def add(self, page: Page, slots: Integers) -> None:
-        """Keep the tuples of ``page``, which is a copy and holds no others alive.  O(tuples)."""
+        """Keep the tuples of ``page``, which is a copy and holds no others alive.  O(log tuples) a tuple."""
         if not len(page):
             return
         batch = page.batch.select(self._schema.names)
@@ -87,7 +88,16 @@ class Tail:
         self._slots.append(slots.astype(np.int32))
         self._rows += len(page)
         self._value_bytes += sum(map(value_bytes, batch.columns))
-        self._page_bytes += batch.get_total_buffer_size()
+        self._page_bytes += self._pages[-1].held_bytes
+        self._join_small()
+
+    def _join_small(self) -> None:
+        """Put small pages behind the index together, for the objects of a page take as much as many rows."""
+        pages, indexed = self._pages, int(self._order.size > 0)
+        while len(pages) > indexed + 1 and len(pages[-2]) <= 2 * len(pages[-1]) < 2 * _SMALL:
+            before = pages[-2].held_bytes + pages[-1].held_bytes
+            self._joined(len(pages) - 2)
+            self._page_bytes += pages[-1].held_bytes - before
 
     def tuples(self) -> Tuples:
         """Return everything.  O(tuples) if some are new or over, else O(tuples) for their windows."""
