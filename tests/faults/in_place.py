@@ -33,6 +33,7 @@ def plant_in_place(fault: Fault) -> None:
     changed = Codes()
     for file, edits in files.items():
         changed |= _changed(file, edits)
+    gc.unfreeze()  # the collector does not list what is frozen
     found = [
         (one, changed[one.__code__])
         for one in gc.get_objects()

@@ -41,18 +41,27 @@ class Edit:
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault by its name: what it changes, and the scenarios and tests that are to notice it."""
+    """A fault by its name: what it changes, and the scenarios and tests that are to notice it.
+
+    ``slows``: times have to be measured with it; they are the same with all others.
+    """
 
     name: str
     edits: tuple[Edit, ...]
     scenarios: tuple[str, ...] = ()
     tests: tuple[str, ...] = ()
+    slows: bool = False
 
 
 def _fault(
-    name: str, edit: list[dict[str, str]], scenarios: Sequence[str] = (), tests: Sequence[str] = ()
+    name: str,
+    edit: list[dict[str, str]],
+    scenarios: Sequence[str] = (),
+    tests: Sequence[str] = (),
+    *,
+    slows: bool = False,
 ) -> Fault:
-    return Fault(name, tuple(Edit(**one) for one in edit), tuple(scenarios), tuple(tests))
+    return Fault(name, tuple(Edit(**one) for one in edit), tuple(scenarios), tuple(tests), slows)
 
 
 FAULTS = {

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -15,6 +16,7 @@ from tests.children import MOST_S
 from tests.faults.__main__ import LEAST, complaints, noticed, of_fault, sound
 from tests.faults.in_place import UnplantableError, plant_in_place
 from tests.faults.planting import FAULTS, ROOT, Edit, Fault, plant
+from tests.faults.times import Times
 from tests.faults.tries import Tries
 from tests.faults.verdicts import Verdicts
 from tests.parts.scenarios.small import SMALL
@@ -124,16 +126,37 @@ def test_a_fault_is_tried_the_quickest_first_until_two_things_notice_it_and_no_c
     assert tried(every=True) == ["s1", "s2", "s3", "s4"]
 
 
+def test_times_of_a_scenario_are_measured_once_and_said_again_while_the_same_is_asked() -> None:
+    numbers, times = iter(range(1, 10)), Times()
+    module = SimpleNamespace(seconds=lambda _: next(numbers))
+    times.watch(module, "seconds")
+
+    def said(*names: str) -> list[int]:
+        return [module.seconds({name: None}) for name in names]
+
+    times.record("s")
+    assert said("panes", "windows") == [1, 2]
+    times.repeat("s")
+    assert said("panes", "windows", "tree") == [1, 2, 3]  # the third is a new question
+    times.repeat("s")
+    assert said("windows", "panes") == [4, 5]
+    times.repeat("another")
+    assert said("panes") == [6]
+    assert "s" in times
+    assert "another" not in times
+
+
 @pytest.mark.parametrize("name", ["a balancer moves nothing", "panes are kept as windows"])
 def test_a_fault_can_be_planted_in_functions_that_are_loaded(name: str) -> None:
     code = """
-import json, sys
+import gc, json, sys
 from oop_engine.operators.slicing import strategy
 from oop_engine.spark.plan import balance
 from tests.faults.in_place import plant_in_place
 from tests.faults.planting import FAULTS
 functions = balance.Balancer._look, strategy._STORES["panes"]
 before = [one.__code__ for one in functions]
+gc.freeze()
 plant_in_place(FAULTS[sys.argv[1]])
 print(json.dumps([one.__code__ != was for one, was in zip(functions, before)]))
 """

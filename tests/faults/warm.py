@@ -3,7 +3,7 @@
 Reads a line of JSON for each try: ``[fault, name]``, of a scenario or a test; without a fault it tries the scenario
 itself, so that data and kernels are there for those that are forked behind it.  Writes the line of its verdicts,
 whatever else it prints, and in the end ``done`` with the exit code.  A fault that cannot be planted in place gets a
-fresh process.
+fresh process.  One that slows nothing is told the times that were measured without it.
 """
 
 from __future__ import annotations
@@ -12,15 +12,18 @@ import gc
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from oop_engine.scenarios import measured
 from tests.faults.in_place import UnplantableError, plant_in_place
 from tests.faults.planting import FAULTS
-from tests.faults.verdicts import verdicts
+from tests.faults.times import Times
+from tests.faults.verdicts import Verdicts, verdicts
 
 __all__: list[str] = []
 
 STOPPED = 70  # exit code of a child that nothing was expected of
+TIMES = Times()
 
 
 def load() -> None:
@@ -28,15 +31,24 @@ def load() -> None:
     import pytest  # noqa: F401
 
     from oop_engine.lab.scenario import names
+    from oop_engine.scenarios.scotty import slice_latency
     from tests.parts.scenarios import small  # noqa: F401
 
     names()
+    TIMES.watch(measured, "_least")
+    TIMES.watch(slice_latency, "each_wait")
 
 
-def run(name: str) -> None:
-    """Print the verdicts of a scenario."""
-    for found in verdicts([name]):
-        print(json.dumps(found), flush=True)
+def without_fault(name: str) -> Iterator[Verdicts]:
+    """Yield the verdicts of a scenario; its times, data and kernels are there for those that are forked from now on."""
+    TIMES.record(name)
+    yield from verdicts([name])
+
+
+def say(found: Iterable[Verdicts]) -> None:
+    """Print verdicts."""
+    for one in found:
+        print(json.dumps(one), flush=True)
 
 
 def with_fault(fault: str, name: str) -> int:
@@ -49,8 +61,13 @@ def with_fault(fault: str, name: str) -> int:
     except UnplantableError:
         module = "tests.faults.with_fault" if test else "tests.faults.verdicts"
         os.execv(sys.executable, [sys.executable, "-m", module, fault, name])
+    gc.freeze()
     if not test:
-        run(name)
+        if FAULTS[fault].slows:
+            measured._MORE = 1  # what fails on a busy machine is tried again
+        else:
+            TIMES.repeat(name)
+        say(verdicts([name]))
         return 0
     from tests.faults.with_fault import passes
 
@@ -73,14 +90,14 @@ def forked(fault: str, name: str) -> int:
 def main(lines: Iterable[str]) -> None:
     """Serve tries until the input ends."""
     load()
-    gc.freeze()  # collections of a child need not copy what it shares
+    gc.freeze()  # collections of a child do not copy what it shares
     for line in lines:
         fault, name = json.loads(line)
-        if fault:
-            print(f"done {forked(fault, name)}", flush=True)
-        else:
-            run(name)
-            print("done 0", flush=True)
+        if not fault:
+            say(without_fault(name))
+        elif "::" not in name and name not in TIMES:  # its verdict is stored from a run that was interrupted
+            list(without_fault(name))
+        print(f"done {forked(fault, name) if fault else 0}", flush=True)
 
 
 if __name__ == "__main__":
