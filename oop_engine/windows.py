@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         Landmark as Landmark,
         LastRows as LastRows,
         PartitionedTupleBased as PartitionedTupleBased,
+        RowsBetween as RowsBetween,
         Session as Session,
         SlideByTuple as SlideByTuple,
         Sliding as Sliding,

@@ -9,8 +9,8 @@ window it is in, and is gone.  Punctuation, not order, tells which windows are c
                columns, and the keys of groups that have one; adapting, the tuples of groups that
                have too few for it.  Group-wise bounds until the linear one catches up.
                Until its key ends, whatever the linear bound is: the window of ``Global``, ``Delimited``
-               and ``Frames``, the last rows of ``LastRows`` and ``PartitionedTupleBased``, the count of
-               ``SlideByTuple(of="arrival")``, the last window with ``empty=True``; that of ``Landmark``
+               and ``Frames``, the last rows of ``LastRows``, ``RowsBetween`` and ``PartitionedTupleBased``, the
+               count of ``SlideByTuple(of="arrival")``, the last window with ``empty=True``; that of ``Landmark``
                until the stream ends.  ``explain`` shows these (``retains``).
     Propagate  linear      the end (start, by ``stamp``) of the earliest window still open
                group-wise  the same for each group, if its attributes are among ``by``

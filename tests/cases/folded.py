@@ -20,6 +20,7 @@ from oop_engine.windows import (
     Landmark,
     LastRows,
     PartitionedTupleBased,
+    RowsBetween,
     SlideByTuple,
     TupleBased,
     UserWindows,
@@ -215,6 +216,18 @@ CASES = [
     Case(
         "last-rows-start", WindowAggregate(LastRows(2, 15, tie=ALL), SOME, stamp="start"), (SCHEMA,),
         _of(lambda of: naive.last_rows(of, (), COUNT | SUM, 2, 15, 0, ALL)), DOMAINS,
+    ),
+    Case(
+        "rows-between", WindowAggregate(RowsBetween(-2, 1, carry=("j", "x"), tie=ALL), MANY, ("k",)), (SCHEMA,),
+        _of(lambda of: naive.rows_between(of, ("k",), FUNCTIONS, -2, 1, ALL, ("j", "x"))), DOMAINS,
+    ),
+    Case(
+        "rows-before", WindowAggregate(RowsBetween(-3, -2, tie=ALL), MANY, ("k",)), (SCHEMA,),
+        _of(lambda of: naive.rows_between(of, ("k",), FUNCTIONS, -3, -2, ALL)), DOMAINS,
+    ),
+    Case(
+        "rows-behind", WindowAggregate(RowsBetween(2, 2, carry=("v",), tie=ALL), SOME, stamp="start"), (SCHEMA,),
+        _of(lambda of: naive.rows_between(of, (), COUNT | SUM, 2, 2, ALL, ("v",))), DOMAINS,
     ),
     Case(
         "frames", WindowAggregate(Frames(SEVEN, NEGATIVE, tie=ALL), MANY, ("k",)), (SCHEMA,),

@@ -8,7 +8,16 @@ from typing import Any
 
 from tests.naive.windows import Functions, Row, candidates, extent, result
 
-__all__ = ["delimited", "frames", "groups_of", "intervals", "last_rows", "ranked", "slide_by_tuple"]
+__all__ = [
+    "delimited",
+    "frames",
+    "groups_of",
+    "intervals",
+    "last_rows",
+    "ranked",
+    "rows_between",
+    "slide_by_tuple",
+]
 
 Key = tuple[Any, ...]
 Predicate = Callable[[Row], bool]
@@ -84,6 +93,22 @@ def slide_by_tuple(
             inside = [row for row in of_group if end - range_ <= row["ts"] < end]
             carried = {name: asking[name] for name in carry}
             results.append({**result(by, key, (end - range_, end), functions, inside), **carried})
+    return results
+
+
+def rows_between(
+    rows: list[Row], by: tuple[str, ...], functions: Functions, first: int, last: int,
+    tie: Sequence[str] = (), carry: Sequence[str] = (),
+) -> list[Row]:  # fmt: skip
+    """Return for each tuple the window of those from the offset ``first`` to ``last`` of its group."""
+    results = []
+    for key, of_group in groups_of(rows, by).items():
+        ordered = in_time(of_group, tie)
+        for rank, own in enumerate(ordered):
+            inside = [row for at, row in enumerate(ordered) if first <= at - rank <= last]
+            carried = {name: own[name] for name in carry}
+            extent_of = (own["ts"], own["ts"] + 1)
+            results.append({**result(by, key, extent_of, functions, inside), **carried})
     return results
 
 

@@ -22,6 +22,7 @@ from oop_engine.operators.windows import (
     Frames,
     LastRows,
     PartitionedTupleBased,
+    RowsBetween,
     SlideByTuple,
     TupleBased,
     UserWindows,
@@ -137,6 +138,16 @@ def _last(windows: LastRows, of: GroupedTuples) -> Iterator[Window]:
             yield Window(inside, int(of.times[inside[0]]), end)
 
 
+def _between_rows(windows: RowsBetween, of: GroupedTuples) -> Iterator[Window]:
+    columns = [array_of(of.table.column(name)) for name in windows.carry]
+    for rows in of.of_groups():
+        ordered = of.in_time(rows, windows.tie)
+        for rank, row in enumerate(ordered.tolist()):
+            low, high = max(rank + windows.first, 0), max(rank + windows.last + 1, 0)
+            time = int(of.times[row])
+            yield Window(ordered[low:high], time, time + 1, tuple(column[row] for column in columns))
+
+
 def _frames(windows: Frames, of: GroupedTuples) -> Iterator[Window]:
     most = windows.bound(of.schema).most
     enter, leave = of.mask(windows.enter), of.mask(windows.leave)
@@ -178,6 +189,7 @@ FOLDED: dict[type, Callable[[Any, GroupedTuples], Iterator[Window]]] = {
     Delimited: _delimited,
     SlideByTuple: _by_tuple,
     LastRows: _last,
+    RowsBetween: _between_rows,
     Frames: _frames,
     UserWindows: _cut,
 }

@@ -14,6 +14,7 @@ from oop_engine.operators.windows.intervals import FixedBand, Intervals
 from oop_engine.operators.windows.landmark import Landmark
 from oop_engine.operators.windows.last_rows import LastRows
 from oop_engine.operators.windows.merging import Merging
+from oop_engine.operators.windows.rows_between import RowsBetween
 from oop_engine.operators.windows.session import Gap, Session, nested
 from oop_engine.operators.windows.slide_by_tuple import SlideByTuple
 from oop_engine.operators.windows.time import Sliding, Tumbling
@@ -37,6 +38,7 @@ __all__ = [
     "Merging",
     "Over",
     "PartitionedTupleBased",
+    "RowsBetween",
     "Session",
     "SliceView",
     "SlideByTuple",

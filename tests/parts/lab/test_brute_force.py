@@ -70,6 +70,7 @@ from oop_engine.windows import (
     Landmark,
     LastRows,
     PartitionedTupleBased,
+    RowsBetween,
     SlideByTuple,
     TupleBased,
     UserWindows,
@@ -365,6 +366,10 @@ FOLDED: dict[str, tuple[Any, Any]] = {
     "third": (
         SlideByTuple(9, 3, of="arrival"),
         lambda rows, of: folded.slide_by_tuple(rows, ("k",), of, 9, 3, "arrival"),
+    ),
+    "around": (
+        RowsBetween(-2, 1, carry=("x",)),
+        lambda rows, of: folded.rows_between(rows, ("k",), of, -2, 1, carry=("x",)),
     ),
     "last": (LastRows(4, 10, 3), lambda rows, of: folded.last_rows(rows, ("k",), of, 4, 10, 3)),
     "frames": (Frames(HIGH, LOW), lambda rows, of: folded.frames(rows, ("k",), of, high, low)),

@@ -38,6 +38,7 @@ from oop_engine.windows import (
     Landmark,
     LastRows,
     PartitionedTupleBased,
+    RowsBetween,
     SlideByTuple,
     TupleBased,
 )
@@ -169,6 +170,7 @@ OTHERS: dict[str, tuple[Operator, Schema]] = {
     "frames": (WindowAggregate(Frames(SEVEN, NEGATIVE, tie=("k", "v")), {"n": Count()}, ("k",)), PLAIN),
     "slide by tuple": (WindowAggregate(SlideByTuple(10), AGGREGATES, ("k",)), PLAIN),
     "bins": (WindowAggregate(SlideByTuple(10), AGGREGATES, ("k",), strategy="bins"), PLAIN),
+    "rows between": (WindowAggregate(RowsBetween(-1, 2), AGGREGATES, ("k",)), PLAIN),
     "last rows": (WindowAggregate(LastRows(2, 10), {"n": Count()}, ("k",)), PLAIN),
     "revisions": (WindowAggregate(GRIDS, AGGREGATES, ("k",)), REVISED),
     "revisions, versions": (WindowAggregate(Tumbling(10), AGGREGATES, ("k",), emit=Emit()), REVISED),

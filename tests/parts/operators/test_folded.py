@@ -29,11 +29,12 @@ from oop_engine.windows import (
     Global,
     LastRows,
     PartitionedTupleBased,
+    RowsBetween,
     SlideByTuple,
     TupleBased,
     UserWindows,
 )
-from tests.laws.test_matrix import AGGREGATES, ROWS, SCHEMA, close, function, played
+from tests.laws.test_matrix import AGGREGATES, ROWS, SCHEMA, close, function, played, product
 from tests.naive import folded as naive
 from tests.naive.sessions import sessions, whole
 from tests.naive.windows import Row, aggregate, result, sliding
@@ -70,6 +71,9 @@ WINDOWS: dict[str, tuple[Windows, Oracle]] = {
     "delimited": (Delimited(BIG), lambda rows, of: naive.delimited(rows, K, of, big, "group")),
     "delimited by all": (Delimited(BIG, "stream"), lambda rows, of: naive.delimited(rows, K, of, big, "stream")),
     "for each tuple": (SlideByTuple(12), lambda rows, of: naive.slide_by_tuple(rows, K, of, 12)),
+    "rows around": (RowsBetween(-3, 2, tie=TIE), lambda rows, of: naive.rows_between(rows, K, of, -3, 2, TIE)),
+    "rows before": (RowsBetween(-4, -2, tie=TIE), lambda rows, of: naive.rows_between(rows, K, of, -4, -2, TIE)),
+    "rows behind": (RowsBetween(1, 2, tie=TIE), lambda rows, of: naive.rows_between(rows, K, of, 1, 2, TIE)),
     "last rows": (
         LastRows(4, 5, tie=TIE),
         lambda rows, of: naive.last_rows(rows, K, of, 4, 5, 0, TIE),
@@ -86,6 +90,7 @@ def test_every_aggregate_is_that_of_the_definition(window: str) -> None:
     definition, oracle = WINDOWS[window]
     asked = {name: of for name, (of, *_) in AGGREGATES.items()}
     functions = {name: function(window, *of) for name, (_, *of) in AGGREGATES.items()}
+    functions["user"] = lambda rows: product(rows) if rows else None  # it has no identity
     found = [close(row) for row in played(WindowAggregate(definition, asked, K)).rows()]
     assert multiset(found) == multiset([close(row) for row in oracle(ROWS, functions)])
 
@@ -140,7 +145,7 @@ def test_a_bound_of_one_group_leaves_another_open_that_is_ahead() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("window", ["ranked", "ranked in the stream", "last rows", "frames"])
+@pytest.mark.parametrize("window", ["ranked", "ranked in the stream", "last rows", "frames", "rows around"])
 def test_tuples_are_combined_in_order_of_time(window: str) -> None:
     definition, oracle = WINDOWS[window]
     found = played(WindowAggregate(definition, {"r": ROLLING}, K)).rows()
@@ -289,6 +294,9 @@ def test_explain_names_the_branch_that_holds_tuples() -> None:
         (SlideByTuple(5, 0, of="rank"), "every must be a number of tuples"),
         (SlideByTuple(0), "range must be > 0"),
         (SlideByTuple(5, carry=("w",)), "no column 'w'"),
+        (RowsBetween(0, 1, carry=("w",)), "no column 'w'"),
+        (RowsBetween(1, 0), "first must not be behind last; got first=1, last=0"),
+        (RowsBetween(-(2**41), 0), "first must be at most 2.40 tuples away"),
         (LastRows(0, 5), "rows must be a number of tuples"),
         (LastRows(2, -5), "every must be > 0"),
         (Frames("v", SMALL), "a predicate must be boolean"),

@@ -48,7 +48,15 @@ from oop_engine.operators.rewrites.pruned import pruned
 from oop_engine.operators.windows import Windows
 from oop_engine.runners.replay import replay
 from oop_engine.triggers import AfterMatch
-from oop_engine.windows import Delimited, Frames, LastRows, PartitionedTupleBased, SlideByTuple, UserWindows
+from oop_engine.windows import (
+    Delimited,
+    Frames,
+    LastRows,
+    PartitionedTupleBased,
+    RowsBetween,
+    SlideByTuple,
+    UserWindows,
+)
 
 WIDE = Schema({name: pa.int64() for name in ("ts", "k", "v", "flag", "a", "b")}, "ts", "s")
 TIMES = [3, 1, 7, 4, 12, 9, 15, 2, 21, 30]
@@ -179,6 +187,7 @@ OWN = {
     "frames": (sums(Frames(pc.field("a") == 1, pc.field("b") == 1)), "k v a b"),
     "last rows": (sums(LastRows(2, 5)), "k v"),
     "tuples": (sums(SlideByTuple(5, carry=("a",))), "k v a"),
+    "rows between": (sums(RowsBetween(-1, 1, carry=("a",), tie=("b",))), "k v a b"),
     "own windows": (
         sums(UserWindows(lambda *given: (given[0], given[0] + 1), reads=("b",), back=9)),
         "k v b",

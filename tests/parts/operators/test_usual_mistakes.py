@@ -95,6 +95,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "Punctuate": {"policy": Ordered(), "granularity": "1 s", "late": Late.DROP},
     "Quantile": {"column": "v", "q": 0.5, "method": "lower"},
     "Filter": {"predicate": "on"},
+    "RowsBetween": {"first": -2, "last": 0, "carry": (), "tie": ("k",)},
     "Session": {"gap": "1 s", "most": "1 min"},
     "Shed": {"one_in": 2, "by": ("k",), "weight": "w"},
     "SlideByTuple": {"range": "1 s", "every": 1, "of": "tuple", "carry": ()},

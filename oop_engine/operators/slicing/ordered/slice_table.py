@@ -201,7 +201,7 @@ def in_groups(
 def read_ranges(
     parts: Sequence[Part], states: Sequence[Arrays], low: Integers, high: Integers
 ) -> list[Arrays]:
-    """Return the states of windows that are rows ``[low[i], high[i])``; nothing is changed.
+    """Return the states of windows that are rows ``[low[i], high[i])``, which may be none; nothing is changed.
 
     By two stacks in compiled loops where both sides ascend, O(rows + windows); else by pairs of neighbours, pairs of
     pairs, ..., O(rows + windows log rows) in whole columns.  Raises ``SumOverflowError`` with the window.
@@ -210,6 +210,10 @@ def read_ranges(
         return rows_of(states, slice(0))
     if (high - low == 1).all():
         return rows_of(states, low)
+    if (low == high).any():
+        filled, found = np.flatnonzero(low < high), States(parts, low.size)
+        found.put(filled, read_ranges(parts, states, low[filled], high[filled]))
+        return found.columns
     least, most = int(low.min()), int(high.max())
     low, high = low - least, high - least
     some = rows_of(states, slice(least, most))
