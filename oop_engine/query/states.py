@@ -19,7 +19,14 @@ from oop_engine.operators.policies.policies import PerGroup
 from oop_engine.operators.filter import Filter
 from oop_engine.operators.top_n import TopN
 from oop_engine.operators.window_aggregate import WindowAggregate
-from oop_engine.operators.windows import Global, Landmark, PartitionedTupleBased, SlideByTuple, TupleBased
+from oop_engine.operators.windows import (
+    Global,
+    Landmark,
+    PartitionedTupleBased,
+    RowsBetween,
+    SlideByTuple,
+    TupleBased,
+)
 
 __all__ = ["pushed_down", "states"]
 
@@ -81,9 +88,9 @@ def _of_windows(made: WindowAggregate) -> str:
     if any(isinstance(one, _FOREVER) for one in windows):
         grows = "grows with the keys" if made.by else "bounded"
         return f"{grows}: a partial aggregate{each} that no bound drops, for its window has no end"
-    if any(isinstance(one, PartitionedTupleBased) for one in windows):
+    if made.by and any(isinstance(one, PartitionedTupleBased | RowsBetween) for one in windows):
         return f"grows with the keys: the last records{each}"
-    if any(isinstance(one, TupleBased) for one in windows):
+    if any(isinstance(one, TupleBased | RowsBetween) for one in windows):
         return "bounded: the last records"
     if any(isinstance(one, SlideByTuple) for one in windows):
         return f"bounded: the records{each} of the window's length, until the bound passes their windows"

@@ -193,6 +193,10 @@ CASES = [
         _of(lambda of: naive.slide_by_tuple(of, ("k",), FUNCTIONS, 20, carry=("j", "x"))), DOMAINS,
     ),
     Case(
+        "slide-by-tuple-of-its-own", WindowAggregate(SlideByTuple(20, own=True), SOME, ("k",), stamp="start"),
+        (SCHEMA,), _of(lambda of: naive.slide_by_tuple(of, ("k",), COUNT | SUM, 20, own=True)), DOMAINS,
+    ),
+    Case(
         "slide-by-tuple-in-bins", WindowAggregate(SlideByTuple(20), MANY, ("k",), strategy="bins"), (SCHEMA,),
         _of(lambda of: naive.slide_by_tuple(of, ("k",), FUNCTIONS, 20)), DOMAINS,
     ),

@@ -82,9 +82,9 @@ def delimited(
 
 def slide_by_tuple(
     rows: list[Row], by: tuple[str, ...], functions: Functions, range_: int, every: int = 1, of: str = "tuple",
-    carry: Sequence[str] = (),
+    carry: Sequence[str] = (), *, own: bool = False,
 ) -> list[Row]:  # fmt: skip
-    """Return the window that ends with each tuple that asks."""
+    """Return the window that ends with each tuple that asks; ``own``: its extent is that of the tuple."""
     results = []
     for key, of_group in groups_of(rows, by).items():
         ordered = of_group if of == "arrival" else in_time(of_group)
@@ -92,7 +92,8 @@ def slide_by_tuple(
             end = asking["ts"] + 1
             inside = [row for row in of_group if end - range_ <= row["ts"] < end]
             carried = {name: asking[name] for name in carry}
-            results.append({**result(by, key, (end - range_, end), functions, inside), **carried})
+            start = end - 1 if own else end - range_
+            results.append({**result(by, key, (start, end), functions, inside), **carried})
     return results
 
 

@@ -119,7 +119,8 @@ def _by_tuple(windows: SlideByTuple, of: GroupedTuples) -> Iterator[Window]:
         for row in asking[windows.every - 1 :: windows.every].tolist():
             end = int(of.times[row]) + 1
             low, high = np.searchsorted(times, (end - range_, end)).tolist()
-            yield Window(ordered[low:high], end - range_, end, tuple(column[row] for column in columns))
+            start = end - 1 if windows.own else end - range_
+            yield Window(ordered[low:high], start, end, tuple(column[row] for column in columns))
 
 
 def _last(windows: LastRows, of: GroupedTuples) -> Iterator[Window]:

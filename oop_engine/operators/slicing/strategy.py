@@ -53,9 +53,7 @@ Kept = Literal["windows", "panes", "watched", "adaptive", "runs", "landmark", "s
 
 _MANY = 100  # tuples of a group in a pane
 _READ = {"read early": 16, "read late": 64}  # panes of a window, combined as tuples come: all, or late ones
-_BINS = (
-    "windows of each tuple (SlideByTuple) without carry, and no aggregate of lists or that does not commute"
-)
+_BINS = "windows of each tuple (SlideByTuple) without carry and own, and no aggregate of lists or that does not commute"
 
 
 @dataclass(frozen=True)
@@ -239,7 +237,9 @@ def in_bins(query: Query, definition: Definition) -> bool:
     """Tell whether windows are put together in bins: a window for each tuple, of parts in any order, as asked."""
     if query.strategy != "bins" or query.empty or not query.output.commutative or is_ragged(query.parts):
         return False
-    return isinstance(definition, Asked) and definition.of == "tuple" and not definition.reads
+    if not isinstance(definition, Asked) or definition.of != "tuple":
+        return False
+    return not definition.reads and not definition.own
 
 
 def _can_adapt(extents: Extents) -> bool:

@@ -5,7 +5,7 @@
 store in ``slicing/`` serves each, so a new kind is a file here.
 """
 
-from oop_engine.operators.windows.count import PartitionedTupleBased, TupleBased
+from oop_engine.operators.windows.count import PartitionedTupleBased, RowsBetween, TupleBased
 from oop_engine.operators.windows.delimited import Delimited
 from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, SliceView
 from oop_engine.operators.windows.frames import Frames
@@ -14,7 +14,6 @@ from oop_engine.operators.windows.intervals import FixedBand, Intervals
 from oop_engine.operators.windows.landmark import Landmark
 from oop_engine.operators.windows.last_rows import LastRows
 from oop_engine.operators.windows.merging import Merging
-from oop_engine.operators.windows.rows_between import RowsBetween
 from oop_engine.operators.windows.session import Gap, Session, nested
 from oop_engine.operators.windows.slide_by_tuple import SlideByTuple
 from oop_engine.operators.windows.time import Sliding, Tumbling

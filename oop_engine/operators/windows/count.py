@@ -1,4 +1,4 @@
-"""Windows of a number of tuples: ``TupleBased`` and ``PartitionedTupleBased`` (thesis 5.1.3)."""
+"""Windows of a number of tuples: ``TupleBased``, ``PartitionedTupleBased`` (thesis 5.1.3), ``RowsBetween`` (SQL)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length, to_units
 from oop_engine.operators.windows.folding import checked_tie
 from oop_engine.operators.windows.grid import LONGEST, Extents, Over
-from oop_engine.operators.windows.ranked import Ranked
+from oop_engine.operators.windows.ranked import Neighbours, Ranked
 
-__all__ = ["PartitionedTupleBased", "TupleBased"]
+__all__ = ["FARTHEST", "PartitionedTupleBased", "RowsBetween", "TupleBased"]
 
 Order = Literal["arrival", "time"]
+FARTHEST = 1 << 40
+"""The largest offset, in tuples: more than a group has, and sums of offsets and ranks fit 64 bits."""
 
 
 @checked_arguments
@@ -65,6 +67,52 @@ class PartitionedTupleBased:
 
     def bound(self, schema: Schema, place: str = "PartitionedTupleBased") -> Extents | Ranked:
         return _rows(self, Over.GROUP_ROWS, schema, place)
+
+
+@checked_arguments
+@dataclass(frozen=True)
+class RowsBetween:
+    """For each tuple the tuples from the offset ``first`` to ``last`` of its group, both included, in order of time.
+
+    Negative offsets are tuples before it, 0 is the tuple itself.  (-9, 0) is ``ROWS BETWEEN 9 PRECEDING AND CURRENT
+    ROW``, (-1, -1) with ``First`` is ``lag``, (1, 1) is ``lead``.  At the ends of a group a window has fewer tuples, or
+    none: nulls, and a count of 0.  Extents are ``[t, t + 1)``, of the tuple itself.  ``carry``: columns of the tuple
+    that results have before their extents.  ``tie``: columns that order tuples of one time, before their arrival.
+
+    A window is complete once a bound has passed its tuple, and with ``last`` above 0 so many later ones of its group.
+    Until then the bounds of results stop before it: a group that pauses delays windows of a later operator.
+    Raises ``GraphError`` unless ``first <= last``, both at most 2^40 away.  State: the last ``-first`` tuples of each
+    group, and those that wait.  O(1) a tuple.
+
+    >>> import pyarrow as pa
+    >>> from oop_engine import Linear, Page, Schema
+    >>> from oop_engine.aggregates import First
+    >>> from oop_engine.operators import WindowAggregate
+    >>> schema = Schema({"ts": pa.int64(), "v": pa.int64()}, "ts", "s")
+    >>> lag = WindowAggregate(RowsBetween(-1, -1, carry=("v",)), {"before": First("v")}).opened(schema)
+    >>> list(lag.on_page(0, Page.of(schema, {"ts": [12, 1, 4], "v": [3, 5, 9]})))
+    []
+    >>> (_, page), _ = lag.on_punctuation(0, Linear(10))
+    >>> [(row["v"], row["before"]) for row in page.to_pylist()]
+    [(5, None), (9, 5)]
+    """
+
+    first: int
+    last: int
+    carry: Sequence[str] = ()
+    tie: Sequence[str] = ()
+
+    def bound(self, schema: Schema, place: str = "RowsBetween") -> Neighbours:
+        """Return the definition over the columns of ``schema``."""
+        for name, value in (("first", self.first), ("last", self.last)):
+            if abs(value) > FARTHEST:
+                msg = f"{place}: {name} must be at most 2^40 tuples away; got {value}"
+                raise GraphError(msg)
+        if self.first > self.last:
+            msg = f"{place}: first must not be behind last; got first={self.first}, last={self.last}"
+            raise GraphError(msg)
+        schema.require(self.carry, f"{place}: carry")
+        return Neighbours(self.first, self.last, tuple(self.carry), checked_tie(self.tie, schema, place))
 
 
 def _rows(of: TupleBased | PartitionedTupleBased, over: Over, schema: Schema, place: str) -> Extents | Ranked:

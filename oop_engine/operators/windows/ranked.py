@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.core.punctuation import FOREVER
+from oop_engine.core.punctuation import FOREVER, shift
 from oop_engine.core.schema import Schema
 from oop_engine.operators.values.columns import spread
 from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, SliceView, ties
 
-__all__ = ["Ranked"]
+__all__ = ["Neighbours", "Ranked"]
 
 Integers = NDArray[np.int64]
 
@@ -80,3 +80,52 @@ class Ranked(Folding):
 
     def next_due(self, view: SliceView) -> Integers:
         return np.full(view.bounds.size, FOREVER)
+
+
+@dataclass(frozen=True)
+class Neighbours(Folding):
+    """A slice is a tuple, its place is its rank.  A group's number is the rank of the first tuple that waits."""
+
+    begin: int
+    end: int
+    keeps: tuple[str, ...] = ()
+    tie: tuple[str, ...] = ()
+
+    counts = True
+
+    @property
+    def retains(self) -> str:
+        return "the last rows of each key, and their number: windows of later rows have them"
+
+    def words(self) -> str:
+        return f"one tuple, for each those from {self.begin:+d} to {self.end:+d}, {ties(self.tie)}"
+
+    def more(self, schema: Schema) -> list[tuple[str, pa.DataType]]:
+        return [(name, schema.type_of(name)) for name in self.keeps]
+
+    def places(self, final: FinalTuples) -> Integers:
+        return final.ranks
+
+    def due(self, view: SliceView) -> Due:
+        gone = np.maximum(view.cut, 0)
+        stop = np.where(view.ended, view.done, np.maximum(view.done - max(self.end, 0), gone))
+        groups, ranks = spread(gone, stop - gone)
+        own = view.row(view.places, groups, ranks)
+        low = view.row(view.places, groups, ranks + self.begin)
+        high = view.row(view.places, groups, ranks + self.end + 1)
+        keep = view.row(view.places, np.arange(stop.size), stop + min(self.begin, 0))
+        more = [] if view.kept is None else [column.take(pa.array(own)) for column in view.kept.columns]
+        return Due(groups, view.first[own], view.first[own] + 1, low, high, keep, stop, more)
+
+    def next_due(self, view: SliceView) -> Integers:
+        return np.full(view.bounds.size, FOREVER)  # windows wait for tuples, or for the end
+
+    def least_open(self, view: SliceView, stamp: str) -> Integers:
+        waiting = view.row(view.places, np.arange(view.bounds.size), np.maximum(view.cut, 0))
+        some = waiting < view.begins[1:]
+        least = np.full(view.bounds.size, FOREVER)
+        least[some] = view.first[waiting[some]] + (stamp == "end")
+        return least
+
+    def least_later(self, bounds: Integers, stamp: str) -> Integers:
+        return bounds if stamp == "start" else shift(bounds, 1)

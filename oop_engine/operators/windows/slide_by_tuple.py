@@ -32,7 +32,8 @@ class SlideByTuple:
 
     ``of``: each "tuple" has one, or each ``every``-th of its group by "arrival" or by "rank", in order of time.  Tuples
     of one time have equal windows, a row each.  ``carry``: columns of the tuple that results have before their
-    extents.  A window is complete once a bound has passed its tuple.
+    extents.  ``own``: extents are ``[t, t + 1)``, of the tuple itself.  A window is complete once a bound has passed
+    its tuple.
 
     >>> import pyarrow as pa
     >>> from oop_engine import Linear, Page, Schema
@@ -50,6 +51,7 @@ class SlideByTuple:
     every: int = 1
     of: Of = "tuple"
     carry: Sequence[str] = ()
+    own: bool = False
 
     def bound(self, schema: Schema, place: str = "SlideByTuple") -> Asked:
         """Return the definition in whole units of ``schema``'s progressing attribute."""
@@ -71,7 +73,7 @@ class SlideByTuple:
         by_arrival = self.of == "arrival"
         return Asked(
             positive(self.range, "range", schema, place), self.every, self.of, tuple(self.carry),
-            tagged=by_arrival, numbered=by_arrival, counts=self.of != "tuple",
+            tagged=by_arrival, numbered=by_arrival, counts=self.of != "tuple", own=self.own,
         )  # fmt: skip
 
 
@@ -86,6 +88,7 @@ class Asked(Folding):
     tagged: bool = False
     numbered: bool = False
     counts: bool = False
+    own: bool = False
 
     @property
     def retains(self) -> str:
@@ -130,7 +133,7 @@ class Asked(Folding):
         more = [view.final.page.column(name).take(pa.array(rows)) for name in self.reads]
         starts = ends - self.range
         low, high = view.row(view.first, groups, starts), view.row(view.first, groups, ends)
-        return Due(groups, starts, ends, low, high, keep, view.cut, more)
+        return Due(groups, ends - 1 if self.own else starts, ends, low, high, keep, view.cut, more)
 
     def _asking(self, final: FinalTuples) -> Integers:
         if self.of == "arrival":
@@ -144,4 +147,6 @@ class Asked(Folding):
         return np.full(view.bounds.size, FOREVER)
 
     def least_later(self, bounds: Integers, stamp: str) -> Integers:
-        return shift(bounds, 1 - self.range if stamp == "start" else 1)
+        if stamp == "end":
+            return shift(bounds, 1)
+        return bounds if self.own else shift(bounds, 1 - self.range)

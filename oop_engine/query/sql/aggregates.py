@@ -75,10 +75,11 @@ def name_of(node: Any) -> str:
 
 def is_aggregate(node: Any) -> bool:
     """Tell whether a function is of many rows: an aggregate, with a filter or an order about it, and no window."""
-    if isinstance(node, exp.Filter | exp.WithinGroup):
+    call = node.parent if isinstance(node.parent, exp.Filter | exp.IgnoreNulls | exp.RespectNulls) else node
+    if isinstance(call.parent, exp.Window) and call.arg_key == "this":
+        return False
+    if isinstance(node, exp.Filter | exp.WithinGroup | exp.AggFunc):
         return True
-    if isinstance(node, exp.AggFunc):
-        return not isinstance(node.parent, exp.Window)
     return isinstance(node, exp.Anonymous) and name_of(node) in AGGREGATES
 
 
@@ -91,6 +92,6 @@ def aggregates_in(node: Any) -> list[Any]:
     """Return the aggregates in an expression, none that is inside another."""
     if is_aggregate(node):
         return [node]
-    if isinstance(node, exp.Window | exp.Query):
+    if isinstance(node, exp.Query):
         return []
     return [found for child in node.iter_expressions() for found in aggregates_in(child)]

@@ -35,9 +35,12 @@ _EDGES = {"FIRST": "LAST", "LAST": "FIRST", "FIRST_VALUE": "LAST", "LAST_VALUE":
 class Arguments:
     """Makes aggregates over columns by their names; ``columns`` takes those that they read, computed ones too."""
 
-    def __init__(self, text: str, names: Names, schema: Schema, columns: dict[str, Any]) -> None:
+    def __init__(
+        self, text: str, names: Names, schema: Schema, columns: dict[str, Any],
+        expressions: Expressions | None = None,
+    ) -> None:  # fmt: skip
         self._text, self._names, self._columns = text, names, columns
-        self._expressions, self._time = Expressions(text, names, schema), schema.progressing
+        self._expressions, self._time = expressions or Expressions(text, names, schema), schema.progressing
 
     def made_of(self, node: Any) -> Aggregation:
         """Return the aggregate of a call, its arguments as columns."""
@@ -135,7 +138,7 @@ class Arguments:
     def column(self, node: Any, prefix: str, number: int) -> str:
         """Return a column with the value of ``node``, one for equal ones of the same kind."""
         found = self._expressions.value(node).expression
-        own = self._names.columns(node)[0] if isinstance(node, exp.Column) else ""
+        [own] = (self._names.columns(node)[:1] if isinstance(node, exp.Column) else []) or [""]
         if prefix == "_a" and own and self._columns.get(own, own) == own:
             self._columns[own] = own
             return own

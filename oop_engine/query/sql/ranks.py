@@ -108,6 +108,7 @@ class _Ranking:
         operator = TopN(n, order or [time], keys, timed=timed, rank=self._alias, ties=RANKS[type(call.this)])
         source = project(self._relation.stream, self._listed.columns)
         stream = then(source, "rank", operator, None if timed else _UNBOUNDED)
+        stream = project(stream, {name: name for name in dict.fromkeys([*self._shown, *stream.columns])})
         hidden = frozenset(name for name in stream.schema.names if name not in self._shown)
         names = Names(tuple(Name("", name, name) for name in self._shown))
         return NamedStream(stream, names, finish=replace(finish, hidden=hidden))

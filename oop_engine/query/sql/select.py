@@ -65,7 +65,9 @@ class SelectPlan:
         )
         stage = self._grouped(Stage(relation), items, kind)
         stage = self._having(stage)
-        return self._selected(with_frames(self._text, stage, items), items)
+        later = (self._node.args.get(part) for part in ("qualify", "order"))
+        behind = [item.node for item in items] + [one for one in later if one is not None]
+        return self._selected(with_frames(self._text, stage, behind), items)
 
     # WHERE
 
@@ -190,9 +192,12 @@ class SelectPlan:
                 ranked(self._text, stage, items, calls, qualify, finish, self._order(items))
             )
         if qualify is not None:
-            raise mistake(
-                self._text, qualify, "QUALIFY needs ROW_NUMBER() OVER (...), or write WHERE or HAVING"
-            )
+            if qualify.find(exp.Window) is None:
+                raise mistake(
+                    self._text, qualify, "QUALIFY needs ROW_NUMBER() OVER (...), or write WHERE or HAVING"
+                )
+            relation = self._filtered(stage.relation, conjuncts(qualify.this), stage)
+            stage = replace(stage, relation=relation)
         return self._distinct(self._projected(stage, items))
 
     def _projected(self, stage: Stage, items: list[Item]) -> NamedStream:

@@ -363,6 +363,10 @@ FOLDED: dict[str, tuple[Any, Any]] = {
         SlideByTuple(9, carry=("x",)),
         lambda rows, of: folded.slide_by_tuple(rows, ("k",), of, 9, carry=("x",)),
     ),
+    "each_of_its_own": (
+        SlideByTuple(9, own=True),
+        lambda rows, of: folded.slide_by_tuple(rows, ("k",), of, 9, own=True),
+    ),
     "third": (
         SlideByTuple(9, 3, of="arrival"),
         lambda rows, of: folded.slide_by_tuple(rows, ("k",), of, 9, 3, "arrival"),

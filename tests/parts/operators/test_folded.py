@@ -198,6 +198,7 @@ def test_a_global_window_is_folded_in_time_order_where_order_matters(by: tuple[s
         (Tumbling(5), Count()),
         (Frames(BIG, SMALL), Count()),
         (SlideByTuple(5, carry=("v",)), Count()),
+        (SlideByTuple(5, own=True), Count()),
         (SlideByTuple(5, 2, of="rank"), Count()),
         (SlideByTuple(5), ORDERED),
     ],

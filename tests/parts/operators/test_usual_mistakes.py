@@ -98,7 +98,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "RowsBetween": {"first": -2, "last": 0, "carry": (), "tie": ("k",)},
     "Session": {"gap": "1 s", "most": "1 min"},
     "Shed": {"one_in": 2, "by": ("k",), "weight": "w"},
-    "SlideByTuple": {"range": "1 s", "every": 1, "of": "tuple", "carry": ()},
+    "SlideByTuple": {"range": "1 s", "every": 1, "of": "tuple", "carry": (), "own": True},
     "Sliding": {"range": "2 s", "slide": "1 s", "origin": 0},
     "Slow": {"every": 1, "within": 1},
     "Sort": {"policy": Ordered(), "granularity": "1 s"},

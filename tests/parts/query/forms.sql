@@ -185,3 +185,54 @@ WITH c AS (SELECT count(*) AS n FROM log WHERE id < 0) SELECT l.id, c.n FROM log
 WITH c AS (SELECT count(*) AS n, sum(bytes) AS s FROM log WHERE false) SELECT n, s FROM c
 SELECT upper(host) AS h, count(*) AS n FROM log GROUP BY upper(host) HAVING upper(host) IN (SELECT upper(host) FROM other WHERE bytes > 18)
 SELECT bytes % 3 AS h, count(*) AS n FROM log GROUP BY h HAVING h NOT IN (SELECT kind FROM other WHERE kind IS NOT NULL)
+SELECT id, lag(bytes) OVER (PARTITION BY host ORDER BY ts, id) AS s FROM log
+SELECT id, lag(bytes, 2) OVER (ORDER BY ts, id) AS s, lead(host) OVER (ORDER BY ts, id) AS l FROM log
+SELECT id, lag(bytes, 2, -7) OVER (PARTITION BY kind ORDER BY ts, id) AS s FROM log
+SELECT id, bytes - lag(bytes) OVER (PARTITION BY host ORDER BY ts, id) AS d FROM log WHERE bytes IS NOT NULL
+SELECT id, lead(price, 1, price) OVER (PARTITION BY kind, ok ORDER BY ts, id) AS s, lag(day) OVER (PARTITION BY kind ORDER BY ts, id) AS d FROM log
+SELECT id, ts - lag(ts) OVER (PARTITION BY host ORDER BY ts, id) AS gap FROM log
+SELECT id, date_diff('second', lag(ts) OVER (PARTITION BY host ORDER BY ts, id), ts) AS gap FROM log
+SELECT id, sum(bytes) OVER (ORDER BY ts, id ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS s FROM log
+SELECT id, avg(x) OVER (PARTITION BY host ORDER BY ts, id ROWS BETWEEN 2 PRECEDING AND 2 FOLLOWING) AS s FROM log
+SELECT id, max(host) OVER (ORDER BY ts, id ROWS BETWEEN 3 FOLLOWING AND 5 FOLLOWING) AS s, count(*) OVER (ORDER BY ts, id ROWS BETWEEN 3 FOLLOWING AND 5 FOLLOWING) AS n FROM log
+SELECT id, count(bytes) OVER (ORDER BY ts, id ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING) AS s FROM log
+SELECT id, sum(bytes) OVER (PARTITION BY host ORDER BY ts) AS s FROM log
+SELECT id, sum(bytes) OVER (PARTITION BY host ORDER BY ts, id ROWS UNBOUNDED PRECEDING) AS s FROM log
+SELECT id, sum(bytes) OVER (PARTITION BY host ORDER BY ts, id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS s FROM log
+SELECT id, sum(bytes) OVER (PARTITION BY host) AS s, bytes * 100.0 / sum(bytes) OVER () AS p FROM log
+SELECT id, sum(bytes) OVER w AS s, avg(x) OVER w AS a FROM log WINDOW w AS (PARTITION BY host ORDER BY ts RANGE BETWEEN INTERVAL '20' SECOND PRECEDING AND CURRENT ROW)
+SELECT id, lag(id) OVER (ORDER BY ts DESC) AS s FROM (SELECT max(id) AS id, ts FROM log GROUP BY ts)
+SELECT *, lag(bytes) OVER (PARTITION BY host ORDER BY ts, id) AS before FROM log
+SELECT * FROM (SELECT id, bytes, lag(bytes) OVER (PARTITION BY host ORDER BY ts, id) AS before FROM log) WHERE bytes > before
+SELECT id FROM log QUALIFY lag(bytes) OVER (PARTITION BY host ORDER BY ts, id) < bytes
+SELECT host, count(*) AS n FROM (SELECT host, ts, ts - lag(ts) OVER (PARTITION BY host ORDER BY ts, id) > INTERVAL '10' SECOND AS new FROM log) WHERE new GROUP BY host
+SELECT id, lag(bytes) OVER (PARTITION BY upper(host) ORDER BY ts, id) AS s FROM log
+SELECT id, lag(bytes + 1) OVER (PARTITION BY host ORDER BY ts, id) AS s, lag(coalesce(host, 'z')) OVER (PARTITION BY host ORDER BY ts, id) AS t FROM log
+SELECT id, sum(bytes) FILTER (WHERE ok) OVER (PARTITION BY host ORDER BY ts, id ROWS BETWEEN 5 PRECEDING AND CURRENT ROW) AS s FROM log
+SELECT id, lag(bytes, 0) OVER (ORDER BY ts, id) AS s FROM log
+SELECT id, row_number() OVER (PARTITION BY host ORDER BY ts, id) AS r, lag(id) OVER (PARTITION BY host ORDER BY ts, id) AS l FROM log
+SELECT id, min(bytes) OVER (ORDER BY ts, id ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING) AS s FROM log ORDER BY id LIMIT 10
+SELECT h, w, count(*) AS n FROM (SELECT host AS h, lag(kind) OVER (PARTITION BY host ORDER BY ts, id) AS w FROM log) GROUP BY h, w
+SELECT host, count(*) AS n, sum(count(*)) OVER () AS p FROM log GROUP BY host
+SELECT id, lag(bytes, 1, kind) OVER (PARTITION BY host ORDER BY ts, id) AS s, lag(host, 1, 'none') OVER (PARTITION BY host ORDER BY ts, id) AS t FROM log
+SELECT id, bytes - lag(bytes) OVER (PARTITION BY host ORDER BY ts, id) AS d FROM log QUALIFY d > 3
+SELECT id, sum(bytes) OVER (PARTITION BY ts) AS s FROM log
+SELECT a.id, b.id AS j, lag(b.bytes) OVER (PARTITION BY a.host ORDER BY a.ts, a.id, b.id) AS s FROM log a JOIN other b ON a.host = b.host AND b.ts BETWEEN a.ts - INTERVAL '5' SECOND AND a.ts
+SELECT id, median(bytes) OVER (PARTITION BY host ORDER BY ts, id ROWS BETWEEN 4 PRECEDING AND CURRENT ROW) AS s, count(DISTINCT kind) OVER (PARTITION BY host ORDER BY ts, id ROWS BETWEEN 4 PRECEDING AND CURRENT ROW) AS c FROM log
+SELECT id, CASE WHEN lag(ok) OVER (PARTITION BY host ORDER BY ts, id) IS DISTINCT FROM ok THEN 1 ELSE 0 END AS changed FROM log
+SELECT host, sum(changed) AS n FROM (SELECT host, CASE WHEN lag(kind) OVER (PARTITION BY host ORDER BY ts, id) IS DISTINCT FROM kind THEN 1 ELSE 0 END AS changed FROM log) GROUP BY host
+SELECT id, sum(bytes) OVER (PARTITION BY host ORDER BY ts ROWS 2 PRECEDING) - sum(bytes) OVER (ORDER BY ts RANGE BETWEEN INTERVAL '5' SECOND PRECEDING AND CURRENT ROW) AS s FROM (SELECT max(id) AS id, max(host) AS host, sum(bytes) AS bytes, ts FROM log GROUP BY ts)
+SELECT d, bytes FROM (SELECT id AS d, bytes, ts, lag(id) OVER (ORDER BY ts, id) AS l FROM log) WHERE l IS NULL
+SELECT id, avg(bytes) OVER (ORDER BY ts, id ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING) AS s, stddev(x) OVER (ORDER BY ts, id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS t FROM log
+SELECT DISTINCT host, lag(kind) OVER (PARTITION BY host ORDER BY ts, id) AS l FROM log
+SELECT host, ROW_NUMBER() OVER (ORDER BY count(*) DESC, host) AS r FROM log WHERE host IS NOT NULL GROUP BY host
+SELECT id, lag(ts) OVER (PARTITION BY host ORDER BY ts, id) AS l, lag(host) OVER (PARTITION BY host ORDER BY ts, id) AS m, lag(x) OVER (PARTITION BY kind ORDER BY ts, id) AS n FROM log
+SELECT id, arg_max(x, ts) OVER (PARTITION BY kind ORDER BY ts, id ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING) AS n FROM (SELECT max(id) AS id, max(kind) AS kind, max(x) AS x, ts FROM log GROUP BY ts)
+SELECT id, lag(id) OVER (PARTITION BY bytes % 3 ORDER BY ts, id) AS l, lag(id) OVER (PARTITION BY kind + 1 ORDER BY ts, id) AS m FROM log
+SELECT id, row_number() OVER (PARTITION BY host ORDER BY ts, id) AS r, lag(id) OVER (PARTITION BY host ORDER BY ts, id) AS l FROM log
+SELECT row_number() OVER (PARTITION BY host ORDER BY ts, id) AS r, id FROM log
+SELECT id, mode(bytes) OVER (PARTITION BY host) AS s, stddev(bytes) OVER (PARTITION BY host ORDER BY ts) AS t FROM (SELECT id, host, ts, bytes % 2 AS bytes FROM log WHERE bytes = 3)
+SELECT id, sum(bytes) OVER (PARTITION BY host ORDER BY ts) AS s FROM log
+SELECT host, date_trunc('minute', ts) AS m, count(*) AS n, lag(count(*)) OVER (PARTITION BY host ORDER BY date_trunc('minute', ts)) AS d FROM log GROUP BY host, m
+SELECT host, m, n, n - lag(n) OVER (PARTITION BY host ORDER BY m) AS d FROM (SELECT host, date_trunc('minute', ts) AS m, count(*) AS n FROM log GROUP BY ALL)
+SELECT host, m, n, sum(n) OVER (PARTITION BY host ORDER BY m) AS d FROM (SELECT host, time_bucket(INTERVAL '1 minute', ts) AS m, count(*) AS n FROM log GROUP BY ALL)

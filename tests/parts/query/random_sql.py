@@ -3,8 +3,8 @@
 ``make queries COUNT=5000`` tries many: it prints queries that differ, and damaged texts whose error has no place.
 Drawn are TUMBLE, HOP, CUMULATE and SESSION, with offsets, time_bucket, date_trunc; joins with bands, keys, USING, three
 sides, as-of; semi and anti joins, IN, EXISTS and values of subqueries; HAVING, DISTINCT, FILTER, QUALIFY and ranks,
-RANGE and ROWS frames; UNION, WITH, LIMIT; aggregates over no records.  Not drawn: text and date functions beside some,
-CQL's brackets, EMIT EARLY, Flink's and Arroyo's writing of windows; those have lists of their own.
+RANGE and ROWS frames, lag and lead; UNION, WITH, LIMIT; aggregates over no records.  Not drawn: text and date functions
+beside some, CQL's brackets, EMIT EARLY, Flink's and Arroyo's writing of windows; those have lists of their own.
 """
 
 from __future__ import annotations
@@ -326,8 +326,27 @@ def _as_of(of: random.Random) -> Query:
 def _frame(of: random.Random) -> Query:
     call = of.choice(["sum(bytes)", "count(*)", "max(x)", "avg(price)", "min(host)"])
     keys = of.choice(["", "PARTITION BY host ", "PARTITION BY kind, ok "])
-    frame = f"RANGE BETWEEN INTERVAL '{of.randint(1, 40)}' SECOND PRECEDING AND CURRENT ROW"
-    return _same(f"SELECT id, {call} OVER ({keys}ORDER BY ts {frame}) AS f FROM log{_where(of, _Texts(of))}")
+    frame = f"ORDER BY ts RANGE BETWEEN INTERVAL '{of.randint(1, 40)}' SECOND PRECEDING AND CURRENT ROW"
+    least, most = sorted(of.randint(-4, 3) for _ in range(2))
+    first = "UNBOUNDED PRECEDING" if of.random() < 0.2 else _offset(least)
+    last = "UNBOUNDED FOLLOWING" if of.random() < 0.2 else _offset(most)
+    frame = of.choice([frame, f"ORDER BY ts, id ROWS BETWEEN {first} AND {last}", "ORDER BY ts", ""])
+    one = f"{call} OVER ({keys}{frame}) AS f"
+    if of.random() < 0.5:
+        by, name = of.choice(["", "PARTITION BY host ", "PARTITION BY kind, ok "]), of.choice(["lag", "lead"])
+        value = of.choice(["bytes", "host", "price", "x", "day", "ts", "bytes + kind", "coalesce(host, 'z')"])
+        default = of.choice(["", "", f", {of.randint(0, 3)}", ", 2, NULL"])
+        one += f", {name}({value}{default}) OVER ({by}ORDER BY ts, id) AS g"
+    return _same(of.choice([
+        f"SELECT id, {one} FROM log{_where(of, _Texts(of))}",
+        f"SELECT id, ts, {one}, sum(id) OVER (PARTITION BY kind ORDER BY ts, id ROWS 2 PRECEDING) AS h FROM log",
+        f"SELECT max(f) AS m, count(f) AS n FROM (SELECT {one} FROM log{_where(of, _Texts(of))})",
+        f"SELECT id, {one} FROM log QUALIFY f IS NOT NULL",
+    ]))  # fmt: skip
+
+
+def _offset(rows: int) -> str:
+    return f"{abs(rows)} {'PRECEDING' if rows < 0 else 'FOLLOWING'}" if rows else "CURRENT ROW"
 
 
 def _first_rows(of: random.Random) -> Query:

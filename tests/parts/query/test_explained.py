@@ -23,6 +23,9 @@ STATES = [
      "agg  grows with the keys"),
     ("SELECT sum(v) OVER (PARTITION BY k ORDER BY ts ROWS BETWEEN 3 PRECEDING AND CURRENT ROW) AS s FROM a",
      "over  grows with the keys: the last records of each k"),
+    ("SELECT lag(v) OVER (PARTITION BY k ORDER BY ts) AS s FROM a",
+     "over  grows with the keys: the last records of each k"),
+    ("SELECT lag(v) OVER (ORDER BY ts) AS s FROM a", "over  bounded: the last records"),
     ("SELECT a.k FROM a JOIN b ON a.k = b.k AND b.ts BETWEEN a.ts - INTERVAL '1' SECOND AND a.ts + INTERVAL '5' MINUTE",
      "left records until the right bound is 300 s behind them, right ones until the left bound is 1 s behind them"),
     ("SELECT a.k, b.v FROM a ASOF JOIN b ON a.k = b.k AND a.ts >= b.ts", "join  grows with the keys: the latest right"),
@@ -49,6 +52,9 @@ UNBOUNDED = [
     *((f"SELECT {items}", ("DISTINCT", "event time", "or read a source that ends")) for items in [
         "DISTINCT k FROM a", "DISTINCT k, v FROM a", "k FROM a UNION SELECT k FROM b",
     ]),
+    *((f"SELECT sum(v) OVER ({frame}) AS s FROM a", ("ROWS BETWEEN 9 PRECEDING", "RANGE", "read a source that ends"))
+      for frame in ["", "PARTITION BY k", "PARTITION BY k ORDER BY ts", "ORDER BY ts ROWS UNBOUNDED PRECEDING",
+                    "ORDER BY ts ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING"]),
     *((f"SELECT a.k FROM a {join}", (BAND, JOINED)) for join in [
         "JOIN b ON a.k = b.k", "LEFT JOIN b ON a.k = b.k", "FULL JOIN b ON a.k = b.k", "RIGHT JOIN b ON a.k = b.k",
         "SEMI JOIN b ON a.k = b.k", "ANTI JOIN b ON a.k = b.k", "WHERE k IN (SELECT k FROM b)",

@@ -227,8 +227,8 @@ class _Rewriting(Tokens):
                     name for name in names if name.upper() not in ("BY", ",", "(", ")")
                 ]
                 del self.tokens[i : stop + 1]
-            else:
-                i += 1
+            else:  # a query in brackets has an OVER of its own
+                i = (self.closing(i) if self.is_word(i, "(") else i) + 1
 
     def _end_of_keys(self, at: int) -> int:
         """Return the place behind the keys of ``PARTITION BY a, b`` and ``PARTITION BY (a, b)``."""

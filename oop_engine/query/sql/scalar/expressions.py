@@ -69,6 +69,12 @@ class Expressions:
                 return how(self, node)
         if isinstance(node, exp.Func):
             return self._function(node)
+        if isinstance(node, exp.Window):
+            raise mistake(
+                self.text,
+                node,
+                "OVER stands in the SELECT list, in QUALIFY and in ORDER BY: WITH c AS (SELECT ... OVER ...)",
+            )
         raise unsupported(
             self.text, node, node.sql("duckdb")[:60], "compute it before, with a function of Python"
         )

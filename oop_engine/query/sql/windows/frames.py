@@ -1,9 +1,9 @@
-"""Frames: aggregates over the time before each row, ``OVER (... RANGE BETWEEN INTERVAL ... PRECEDING ...)``."""
+"""Frames: aggregates over the records around each one, ``OVER (...)``, lag and lead."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pyarrow.compute as pc
@@ -11,90 +11,111 @@ from sqlglot import exp
 
 from oop_engine.operators.aggregates import Aggregation, Count
 from oop_engine.operators.window_aggregate import WindowAggregate
-from oop_engine.operators.windows import PartitionedTupleBased, SlideByTuple, TupleBased
+from oop_engine.operators.windows import RowsBetween, SlideByTuple, Windows
 from oop_engine.query.joins import as_length
-from oop_engine.query.sql.grouping import Grouping
-from oop_engine.query.sql.plans import then
+from oop_engine.query.sql.arguments import Arguments
+from oop_engine.query.sql.plans import project, then
 from oop_engine.query.sql.ranks import RANKS
-from oop_engine.query.sql.reading.mistakes import mistake, unsupported
-from oop_engine.query.sql.relation import NamedStream, Names
-from oop_engine.query.sql.scalar.expressions import key_of
-from oop_engine.query.sql.scalar.literals import interval_us
-from oop_engine.query.sql.stage import Item, Stage
+from oop_engine.query.sql.reading.mistakes import unsupported
+from oop_engine.query.sql.relation import NamedStream
+from oop_engine.query.sql.scalar.expressions import Expressions, key_of
+from oop_engine.query.sql.scalar.types import cast
+from oop_engine.query.sql.stage import BOUNDS, Listed, Stage
+from oop_engine.query.sql.windows.over import Frame, frame_of
 
 __all__ = ["with_frames"]
 
-_OTHER = (
-    "write the value of the nearest row within a bound, "
-    "(SELECT {}(b.x, b.ts) FROM s b WHERE b.k = a.k AND b.ts BETWEEN {})"
+_UNBOUNDED = (
+    "a frame without a bound, as OVER has it without ROWS or RANGE, keeps all records of a key: "
+    "write ROWS BETWEEN 9 PRECEDING AND CURRENT ROW, RANGE BETWEEN INTERVAL '10' MINUTE PRECEDING AND CURRENT ROW, "
+    "or read a source that ends"
 )
-_BESIDE = {
-    exp.Lag: _OTHER.format("arg_max", "a.ts - INTERVAL '1' HOUR AND a.ts - INTERVAL '1' MICROSECOND"),
-    exp.Lead: _OTHER.format("arg_min", "a.ts + INTERVAL '1' MICROSECOND AND a.ts + INTERVAL '1' HOUR"),
+_NOT_EACH = {
+    exp.First: "write arg_min(x, ts) OVER (...), or lag(x, 9) OVER (...)",
+    exp.FirstValue: "write arg_min(x, ts) OVER (...), or lag(x, 9) OVER (...)",
+    exp.Last: "write arg_max(x, ts) OVER (...), or x where the frame ends with the current row",
+    exp.LastValue: "write arg_max(x, ts) OVER (...), or x where the frame ends with the current row",
+    exp.NthValue: "write lag(x, 9) OVER (...)",
+    exp.Ntile: "write quantile_cont(x, 0.25) in a GROUP BY",
+    exp.PercentRank: "divide RANK() OVER (...) by a count",
+    exp.CumeDist: "divide RANK() OVER (...) by a count",
+    exp.IgnoreNulls: "leave IGNORE NULLS out, with WHERE x IS NOT NULL in a subquery",
+    exp.RespectNulls: "leave RESPECT NULLS out: nulls are values",
 }
-"""The way out for the row before and the row after."""
+"""Functions of a window that are no aggregates of ours, and the way out."""
 
 
-def with_frames(text: str, stage: Stage, items: list[Item]) -> Stage:
-    """Return the rows with aggregates over the time before each as columns."""
-    calls = [one for item in items for one in item.node.find_all(exp.Window) if type(one.this) not in RANKS]
+def with_frames(text: str, stage: Stage, nodes: list[Any]) -> Stage:
+    """Return the rows with aggregates over the records around each as columns: an operator for each frame."""
+    calls = [one for node in nodes for one in node.find_all(exp.Window) if type(one.this) not in RANKS]
     if not calls:
         return stage
-    relation = stage.relation
-    made: dict[str, Aggregation] = {}
-    texts: dict[str, str] = dict(stage.made)
-    frames = {_frame(text, one, relation) for one in calls}
-    if len(frames) > 1:
-        raise unsupported(
-            text, calls[0], "several OVER of different keys or frames", "take each apart in WITH"
-        )
-    [(keys, kind, size)] = frames
-    grouping = Grouping(text, relation, None)
+    listed = Listed(text, stage)
+    for name in stage.relation.stream.columns:
+        listed.keep(name)
+    known, texts = stage.known or stage.relation.names, dict(stage.made)
+    framed: dict[Frame, dict[str, Any]] = {}
     for call in calls:
-        name = f"_w{len(made)}"
-        made[name] = grouping.made_of(call.this)
-        texts[key_of(call, relation.names)] = name
-    known = stage.known or relation.names
-    if kind == "ROWS":
-        return Stage(_by_rows(relation, grouping, made, keys, size), texts, known)
-    prepared = grouping.prepared(relation.stream.schema.names)
-    carry = [name for name in relation.stream.schema.names if name not in keys]
-    operator = WindowAggregate(SlideByTuple(as_length(size, prepared.schema.unit), carry=carry), made, keys)
-    return Stage(replace(relation, stream=then(prepared, "over", operator)), texts, known)
+        _check(text, call)
+        name = texts.setdefault(key_of(call, known), f"_w{len(texts)}")
+        frame = frame_of(text, call, stage.relation, lambda node: listed.add(node, "_part")[0])
+        framed.setdefault(frame, {})[name] = call
+    relation = replace(stage.relation, stream=project(stage.relation.stream, listed.columns))
+    for frame, some in framed.items():
+        relation = _over(text, replace(stage, relation=relation), frame, some)
+    return Stage(relation, texts, known)
 
 
-def _by_rows(
-    relation: NamedStream, grouping: Grouping, made: dict[str, Aggregation], keys: tuple[str, ...], size: int
-) -> NamedStream:
-    """Return the aggregates of the last ``size`` rows of each key at each row, with the keys alone."""
-    prepared = grouping.prepared(list(dict.fromkeys([*keys, relation.time])))
-    windows = PartitionedTupleBased(size, 1, "time") if keys else TupleBased(size, 1, "time")
-    operator = WindowAggregate(windows, {**made, "_rows": Count()}, keys)
-    end, start = pc.field("window_end"), pc.field("window_start")
-    begun = pc.max_element_wise(start, pc.scalar(0))  # windows behind the last row of a key have fewer
-    stream = then(prepared, "over", operator).filter(pc.equal(pc.field("_rows"), pc.subtract(end, begun)))
-    return NamedStream(stream, Names(tuple(one for one in relation.names.names if one.column in keys)))
+def _check(text: str, call: Any) -> None:
+    instead = _NOT_EACH.get(type(call.this))
+    if instead is not None:
+        raise unsupported(text, call, f"{call.this.sql('duckdb').lower()[:40]} OVER (...)", instead)
 
 
-def _frame(text: str, node: Any, relation: NamedStream) -> tuple[tuple[str, ...], str, int]:
-    """Return the keys of ``OVER (...)``, whether it is over RANGE or ROWS, and its length with the current row."""
-    spec, order = node.args.get("spec"), node.args.get("order")
-    form = "OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN INTERVAL '10' SECOND PRECEDING AND CURRENT ROW)"
-    kind = "" if spec is None else str(spec.args.get("kind")).upper()
-    if isinstance(node.this, exp.Lag | exp.Lead):
-        raise unsupported(text, node, f"{node.this.key}(x) OVER (...)", _BESIDE[type(node.this)])
-    if order is None or kind not in ("RANGE", "ROWS"):
-        raise unsupported(text, node, "this OVER", f"write {form}")
-    start, rows = spec.args.get("start"), kind == "ROWS"
-    is_known = isinstance(start, exp.Literal if rows else exp.Expression)
-    is_known = is_known and spec.args.get("start_side") == "PRECEDING"
-    if not is_known or str(spec.args.get("end")).upper() != "CURRENT ROW":
-        raise unsupported(text, node, "this frame", f"write {form}")
-    columns = [relation.names.column(text, one.this) for one in order.expressions]
-    if columns != [relation.time] or any(one.args.get("desc") for one in order.expressions):
-        raise mistake(text, order, f"the order must be that of the event time, ORDER BY {relation.time}")
-    keys = tuple(relation.names.column(text, one) for one in node.args.get("partition_by") or [])
-    if rows:
-        return keys, kind, int(start.this) + 1
-    length = timedelta(microseconds=interval_us(text, start))
-    return keys, kind, relation.stream.schema.length(length, "OVER") + 1
+def _over(text: str, stage: Stage, frame: Frame, calls: Mapping[str, Any]) -> NamedStream:
+    """Return the relation with the calls over one frame, by the names of their columns."""
+    relation = stage.relation
+    schema, time = relation.stream.schema, relation.time
+    new = {
+        name: f"_{name}" if name in BOUNDS else name for name in schema.names
+    }  # results have extents of their own
+    given = {own: name for name, own in new.items()}
+    arguments: dict[str, Any] = {}
+    maker = Arguments(text, relation.names, schema, arguments, stage.expressions(text))
+    made = {name: _made_of(maker, call) for name, call in calls.items()}
+    if any(_default_of(call) is not None for call in calls.values()):
+        made["_rows"] = Count()
+    prepared = project(relation.stream, {**given, **arguments})
+    keys, tie = tuple(new[one] for one in frame.keys), tuple(new[one] for one in frame.tie)
+    carry = [own for own, name in given.items() if name not in (*frame.keys, time)]
+    windows: Windows = RowsBetween(frame.first, frame.last, carry, tie)
+    if frame.time:
+        windows = SlideByTuple(as_length(frame.first, schema.unit), carry=carry, own=True)
+    operator = WindowAggregate(windows, made, keys, stamp="start")
+    stream = then(prepared, "over", operator, None if frame.bounded else _UNBOUNDED)
+    columns = {**new, time: "window_start", **{name: name for name in made}}
+    found = replace(relation, stream=project(stream, columns))
+    filled = {
+        name: _filled(replace(stage, relation=found).expressions(text), found, name, value)
+        for name, call in calls.items()
+        if (value := _default_of(call)) is not None
+    }
+    shown = {name: name for name in found.stream.columns if name != "_rows"}
+    return replace(found, stream=project(found.stream, {**shown, **filled}))
+
+
+def _made_of(maker: Arguments, call: Any) -> Aggregation:
+    """Return the aggregate of a call; the value of lag and lead is that of the one record of their frame."""
+    is_shifted = isinstance(call.this, exp.Lag | exp.Lead)
+    return maker.made_of(exp.First(this=call.this.this) if is_shifted else call.this)
+
+
+def _default_of(call: Any) -> Any:
+    """Return the value of lag and lead where there is no such record, parsed; None: it is null."""
+    return call.this.args.get("default") if isinstance(call.this, exp.Lag | exp.Lead) else None
+
+
+def _filled(expressions: Expressions, relation: NamedStream, name: str, default: Any) -> Any:
+    """Return the column ``name``, with ``default`` where the frame has no record."""
+    value = cast(expressions.of(default), relation.stream.schema.type_of(name))
+    return pc.if_else(pc.equal(pc.field("_rows"), pc.scalar(0)), value.expression, pc.field(name))
