@@ -42,9 +42,9 @@ def events(count: int, seed: int = 0, gap_us: int = 10_000) -> dict[str, pa.Tabl
     }
 
 
-def shuffled(table: pa.Table, seconds: float, seed: int = 1) -> pa.Table:
+def shuffled(table: pa.Table, seconds: float, seed: int = 1, time: str = "date_time") -> pa.Table:
     """Return the rows of a table, each up to so many seconds late."""
-    moments = table["date_time"].cast(pa.int64()).to_numpy()
+    moments = table[time].cast(pa.int64()).to_numpy()
     late = np.random.default_rng(seed).integers(0, int(seconds * 1e6), len(moments))
     return table.take(np.argsort(moments + late, kind="stable"))
 
