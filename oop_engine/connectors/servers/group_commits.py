@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
+from concurrent.futures import Future, wait
 from typing import Any
+
+from oop_engine.connectors import link
 
 __all__ = ["GroupCommits"]
 
 _LOG = logging.getLogger("oop_engine")
+_LAST_S = 2.0
+"""Seconds for which the end of a service waits until its last commit is answered."""
 
 
 class GroupCommits:
@@ -23,12 +28,24 @@ class GroupCommits:
         self._token = os.urandom(6).hex()
         self._sent: dict[int, int] = {}
         self._warned = False
+        self._last: Future[Any] | None = None
 
-    def commit(self, kafka: Any, consumer: Any, topic: str, offsets: dict[str, int]) -> None:
-        """Commit offsets, without waiting."""
+    def commit(self, kafka: Any, admin: Any, topic: str, offsets: dict[str, int]) -> None:
+        """Commit offsets, without waiting, by the client ``admin``.
+
+        A consumer cannot be closed while a commit of its own is under way: it waits 45 s for brokers that are away, and
+        for ever for those that have fallen silent.
+        """
         found = [kafka.TopicPartition(topic, int(number), at, self._token) for number, at in offsets.items()]
-        consumer.commit(offsets=found, asynchronous=True)
+        of_group = kafka.ConsumerGroupTopicPartitions(self._group, found)
+        asked = admin.alter_consumer_group_offsets([of_group], request_timeout=link.ANSWER_S)
+        self._last = asked[self._group]
         self._sent |= {int(number): at for number, at in offsets.items()}
+
+    def finish(self) -> None:
+        """Wait until the last commit is answered, for ``_LAST_S`` at most."""
+        if self._last is not None:
+            wait([self._last], _LAST_S)
 
     def check(self, kafka: Any, consumer: Any, topic: str, answer_s: float) -> None:
         """Warn once if somebody else commits in this group; raises the library's error if no broker answers."""

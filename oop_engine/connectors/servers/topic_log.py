@@ -6,6 +6,7 @@ and later); of brokers without ids, the last message that was read is compared b
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 from zlib import crc32
 
@@ -32,10 +33,14 @@ class TopicLog:
     def __init__(self, place: str, topic: str, options: dict[str, Any]) -> None:
         self._place, self._topic = place, topic
         self.options = {name: value for name, value in options.items() if name not in _NOT_OF_ADMINS}
-        self._admin: Any = None
         self.id: str | None = None
         self._has_ids = True
         self.seen: dict[str, list[int]] = {}
+
+    @cached_property
+    def admin(self) -> Any:
+        """The client that asks brokers for the id, made when it is used first."""
+        return library("confluent_kafka.admin", "kafka", "Kafka").AdminClient(self.options)
 
     def begin(self, position: dict[str, Any]) -> None:
         """Take over a position; raise ``TraceError`` if the topic has another id now."""
@@ -89,10 +94,8 @@ class TopicLog:
         kafka = library("confluent_kafka", "kafka", "Kafka")
         if not self._has_ids:
             return None
-        if self._admin is None:
-            self._admin = library("confluent_kafka.admin", "kafka", "Kafka").AdminClient(self.options)
         try:
-            asked = self._admin.describe_topics(
+            asked = self.admin.describe_topics(
                 kafka.TopicCollection([self._topic]), request_timeout=_ANSWER_S
             )
             found = str(asked[self._topic].result(timeout=_ANSWER_S).topic_id)

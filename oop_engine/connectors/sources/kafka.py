@@ -83,7 +83,7 @@ class Kafka(LiveSource):
             "auto.offset.reset": "error",
             "enable.partition.eof": True,
         }
-        self._consumer: Any = None
+        self._log: TopicLog | None = None  # while it is read
         self._commits = GroupCommits(self._place, group)
 
     def is_position(self, position: Position) -> bool:
@@ -104,6 +104,7 @@ class Kafka(LiveSource):
         log = TopicLog(self._place, self._topic, self._options)
         try:
             offsets = await on_thread(self._start, kafka, consumer, known, log)
+            self._log = log
             self.link.here()
             ends, due = set[str](), wall() + _LOOK_S
             while self._follow or ends < offsets.keys():
@@ -131,7 +132,9 @@ class Kafka(LiveSource):
         except kafka.KafkaException as error:
             raise self._failed(kafka, error.args[0]) from ConnectionError(error.args[0].str())
         finally:
-            self._consumer = None
+            self._log = None
+            if not self.link.away:
+                await on_thread(self._commits.finish)
             await on_thread(consumer.close)
 
     async def latest(self) -> Position:
@@ -154,8 +157,8 @@ class Kafka(LiveSource):
 
     async def acknowledge(self, position: Position) -> None:
         """Commit the offsets of a checkpoint, for those who watch the lag."""
-        if (consumer := self._consumer) is not None:
-            self._commits.commit(_library(), consumer, self._topic, offsets_of(position))
+        if self._log is not None:
+            self._commits.commit(_library(), self._log.admin, self._topic, offsets_of(position))
 
     def _ended(self, message: Any, offsets: dict[str, int]) -> str:
         """Take over the end of a partition: marks of transactions behind its last message are read, too."""

@@ -15,7 +15,7 @@ from oop_engine import serve
 from oop_engine.connectors.link import LeftError, ServerLink, UnreachableError, again
 from oop_engine.errors import SetupError
 from oop_engine.runners.event_loop import run_async
-from oop_engine.sinks import KafkaTopic
+from oop_engine.sinks import Gathered, KafkaTopic
 from oop_engine.system.on_thread import on_thread
 from tests.children import MOST_S
 from tests.parts.connectors.servers import IN_A_ROW
@@ -107,6 +107,49 @@ def test_a_service_ends_though_the_server_of_its_sink_is_gone(kind: str, how: st
     else:
         assert isinstance(error, SetupError)
         assert "stopped while its server is away, so without a checkpoint results are lost" in str(error)
+
+
+async def _silent(folder: Path) -> None:
+    """Stop a service whose broker has fallen silent while offsets of its source are committed."""
+    server, stop, sink = KafkaServer(folder), asyncio.Event(), Gathered()
+    source, commits = server.source(), list[Any]()
+    acknowledge = source.acknowledge
+
+    async def noted(position: Any) -> None:
+        await acknowledge(position)
+        commits.append(position)
+
+    source.acknowledge = noted  # type: ignore[method-assign]
+    async with server.up():
+        await server.begin()
+        await server.send(1)
+        serving = asyncio.ensure_future(
+            serve(
+                graph(), {"in": source}, {"out": sink}, every_s=0.05, stop=stop, signals=False,
+                checkpoint=folder / "state",
+            )
+        )  # fmt: skip
+        while not sink.rows:
+            assert not serving.done(), serving.result()
+            await asyncio.sleep(0.02)
+        server.wire.still = True
+        before = len(commits)
+        while len(commits) < before + 5:
+            await asyncio.sleep(0.02)
+        stop.set()
+        await asyncio.wait({serving}, timeout=MOST_S / 2)
+        assert serving.done(), "it does not end"
+        serving.result()
+        assert sink.rows == [{"ts": 1}]
+    await server.stack.aclose()
+    await nothing_left()
+
+
+def test_a_service_ends_though_the_broker_of_its_source_is_silent() -> None:
+    """A consumer that has a commit under way cannot be closed; so it has none."""
+    pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed (the extra kafka)")
+    with tempfile.TemporaryDirectory() as folder:
+        run_async(_silent(Path(folder)))
 
 
 def test_a_try_that_gets_no_answer_is_given_up_once_the_service_is_stopped(

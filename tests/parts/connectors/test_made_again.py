@@ -421,16 +421,19 @@ def test_two_services_over_one_topic_are_told_that_each_reads_all(
     topic: Callable[..., str], caplog: pytest.LogCaptureFixture
 ) -> None:
     import confluent_kafka
+    from confluent_kafka.admin import AdminClient
 
     at = topic("create", "shared")
     send(at, "shared", *range(5))
     consumer = confluent_kafka.Consumer({"bootstrap.servers": at, "group.id": "g", "log_level": 0})
+    admin = AdminClient({"bootstrap.servers": at, "log_level": 0})
     first, second = (GroupCommits(f"Kafka topic 'shared' at {at}", "g") for _ in range(2))
     try:
         for commits, offset in ((first, 3), (second, 5)):
-            commits.commit(confluent_kafka, consumer, "shared", {"0": offset})
-            while consumer.committed([confluent_kafka.TopicPartition("shared", 0)])[0].offset != offset:
-                consumer.poll(0.01)
+            commits.commit(confluent_kafka, admin, "shared", {"0": offset})
+            commits.finish()
+            asked = [confluent_kafka.TopicPartition("shared", 0)]
+            assert consumer.committed(asked, timeout=MOST_S)[0].offset == offset
             commits.check(confluent_kafka, consumer, "shared", MOST_S)
         assert caplog.messages == []
         for _ in range(2):
