@@ -12,6 +12,7 @@ checkpoint.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import os
@@ -20,7 +21,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from time import time
+from typing import TypeVar
 
+from oop_engine.connectors.link import LeftError
 from oop_engine.core.errors import SnapshotError, UsageError
 from oop_engine.service.checkpoint_manifest import (
     CheckpointManifest,
@@ -41,10 +44,12 @@ from oop_engine.service.epochs import (
 )
 from oop_engine.system.addresses import printable
 from oop_engine.system.disk import Disk
-from oop_engine.system.object_disk import disk_of
+from oop_engine.system.object_disk import StoreError, disk_of
+from oop_engine.system.on_thread import on_thread
 
 __all__ = ["CheckpointFolder", "OwnerGone"]
 
+T = TypeVar("T")
 _MANIFEST = "manifest.json"
 _HASH = 16
 """Hexadecimal digits of a hash in the name of a file; the whole hash is in the manifest."""
@@ -88,6 +93,23 @@ class CheckpointFolder:
     def number(self) -> int:
         """The number of the last entry of the log, which is ours."""
         return self._mine().number
+
+    async def aside(self, stop: asyncio.Event, work: Callable[[], T]) -> T:
+        """Return the value of some work on the folder, which is done on a thread.
+
+        Raises ``LeftError`` if its store is away once ``stop`` is set, or when that happens.
+        """
+        stopping = asyncio.create_task(stop.wait())
+        stopping.add_done_callback(lambda _: self._disk.leave() if stop.is_set() else None)
+        try:
+            return await on_thread(work, leave=self._disk.leave)
+        except StoreError as error:
+            if stop.is_set():
+                name = f"checkpoint {self.place}"
+                raise LeftError(name) from error
+            raise
+        finally:
+            stopping.cancel()
 
     def newest(self) -> CheckpointManifest | None:
         """Return the manifest of the last record, and claim nothing; None: there is none that can be read."""

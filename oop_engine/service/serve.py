@@ -6,6 +6,7 @@ import asyncio
 import logging
 import warnings
 from collections.abc import Callable, Collection, Coroutine, Generator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -178,9 +179,12 @@ async def _serve(
     """Run a service; ``options`` are those of ``Service``."""
     check_paths(sources, {**sinks, "dead letters": options["dead_letters"]}, checkpoint)
     folder = CheckpointFolder(checkpoint) if isinstance(checkpoint, str | Path) else checkpoint
+    stop = stop or asyncio.Event()
+    if folder is not None:
+        options["aside"] = partial(folder.aside, stop)
     service = Service(graph, sources, sinks, folder=folder, steady=steady, **options)
     shown = Dashboard(page) if isinstance(page, int) else page
-    with stopped_by_signals(stop or asyncio.Event(), signals, service.place) as stopped:
+    with stopped_by_signals(stop, signals, service.place) as stopped:
         async with watched(service, shown, watch, progress_every_s):
             address = None if shown is None else shown.address
             _LOG.info("%s", start_line(service, address, signals=signals))

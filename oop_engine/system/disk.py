@@ -28,6 +28,9 @@ class Disk:
     All methods raise ``OSError`` where it does.
     """
 
+    def leave(self) -> None:
+        """Do nothing: nobody waits for a disk that is away."""
+
     def write(self, path: Path, data: bytes) -> None:
         """Write a file; its bytes are on the disk then, its name after ``sync``."""
         try:

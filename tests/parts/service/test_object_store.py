@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 import time
@@ -17,8 +18,10 @@ from oop_engine.errors import SetupError
 from oop_engine.runners.event_loop import run_async
 from oop_engine.service.checkpoint_folder import CheckpointFolder, OwnerGone
 from oop_engine.service.listing import checkpoints
-from oop_engine.sinks import Gathered
+from oop_engine.sinks import Gathered, PartFiles
+from oop_engine.sources import FileTail
 from oop_engine.system.object_disk import ObjectDisk, disk_of
+from tests.children import MOST_S
 from tests.parts.service.store_server import served_store
 from tests.parts.service.test_checkpoint_folder import KINDS, manifest
 from tests.parts.service.test_serve import counted, counts, endless, full, rows
@@ -79,27 +82,113 @@ def test_an_address_that_cannot_be_read_is_told() -> None:
         checkpoints("memory:///")
 
 
-def test_a_store_that_is_away_is_an_error_of_one_line_until_it_has_answered_once() -> None:
-    error = pytest.importorskip(
-        "obstore.exceptions", reason="obstore is not installed (the extra objects)"
-    ).GenericError
+class There:
+    """A store that fails with each of ``words`` first, once that is told it; ``asked``: how often it was asked."""
 
-    class Away:
-        def list_with_delimiter(self, prefix: Any) -> Any:
-            msg = "HTTP error: error sending request\nat a line"
-            raise error(msg)
+    def __init__(self, *words: str) -> None:
+        self.words, self.asked = [*words], 0
 
-    class There:
-        def list_with_delimiter(self, prefix: Any) -> Any:
-            return {"common_prefixes": [], "objects": []}
+    def list_with_delimiter(self, prefix: Any) -> Any:
+        from obstore.exceptions import GenericError
 
-    for disk in (ObjectDisk(Away(), There()), patient := ObjectDisk(There(), Away())):
-        if disk is patient:
-            assert disk.names(Path("epochs")) == []
-        with pytest.raises(SetupError, match="HTTP error: error sending request: check its address") as told:
-            disk.names(Path("epochs"))
-        assert "\n" not in str(told.value)
-        assert isinstance(told.value, OSError)
+        self.asked += 1
+        if self.words:
+            raise GenericError(self.words.pop(0))
+        return {"common_prefixes": [], "objects": []}
+
+
+AWAY = "HTTP error: error sending request\nat a line"
+
+
+def known(store: There, monkeypatch: pytest.MonkeyPatch) -> ObjectDisk:
+    """Return a disk on a store that has answered once; the next tries come at once."""
+    pytest.importorskip("obstore", reason="obstore is not installed (the extra objects)")
+    monkeypatch.setattr("oop_engine.system.object_disk._FIRST_S", 0.001)
+    disk = ObjectDisk(There(), store)
+    assert disk.names(Path("epochs")) == []
+    return disk
+
+
+def test_a_store_that_never_answered_is_an_error_of_one_line() -> None:
+    pytest.importorskip("obstore", reason="obstore is not installed (the extra objects)")
+    disk = ObjectDisk(There(AWAY), There())
+    with pytest.raises(SetupError, match="HTTP error: error sending request: check its address") as told:
+        disk.names(Path("epochs"))
+    assert "\n" not in str(told.value)
+    assert isinstance(told.value, OSError)
+
+
+def test_a_store_that_has_answered_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client itself does not ask again where an answer is cut in its middle."""
+    store = There(AWAY, "Error getting list response body", "status code: 503 Slow Down", "status code: 429")
+    assert known(store, monkeypatch).names(Path("epochs")) == []
+    assert store.asked == 5
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_a_store_that_refuses_is_not_asked_again_nor_one_that_is_left(
+    leaves: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = There(AWAY if leaves else "Server returned non-2xx status code: 400 Bad Request")
+    disk = known(store, monkeypatch)
+    if leaves:
+        disk.leave()
+    with pytest.raises(SetupError, match="the object store of a checkpoint fails"):
+        disk.names(Path("epochs"))
+    assert store.asked == 1
+
+
+@pytest.mark.parametrize("how", ["it is stopped", "it is cancelled"])
+def test_a_service_ends_though_its_object_store_is_away(
+    how: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The next service goes on from the checkpoint before, and each result is there once."""
+    pytest.importorskip("obstore", reason="obstore is not installed (the extra objects)")
+    objects, log = dict[str, bytes](), tmp_path / "in.jsonl"
+    log.write_text('{"ts": 1, "key": "a"}\n')
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
+        monkeypatch.setenv(name, "planted")
+
+    away, is_away = list[Exception](), ObjectDisk._is_away
+
+    def noted(disk: ObjectDisk, error: Exception) -> bool:
+        away.append(error)
+        return is_away(disk, error)
+
+    monkeypatch.setattr(ObjectDisk, "_is_away", noted)
+
+    def served(stop: asyncio.Event, *, follow: bool) -> Any:
+        return serve(
+            counts(), {"in": FileTail(log, follow=follow)}, {"out": PartFiles(tmp_path / "out", "jsonl")},
+            checkpoint="s3://bucket/state", every_s=0.05, stop=stop, signals=False,
+        )  # fmt: skip
+
+    async def main() -> None:
+        stop = asyncio.Event()
+        with served_store(objects) as port:
+            monkeypatch.setenv("AWS_ENDPOINT", f"http://127.0.0.1:{port}")
+            serving = asyncio.ensure_future(served(stop, follow=True))
+            while not (serving.done() or sum(key.startswith("state/epochs") for key in objects) > 1):
+                await asyncio.sleep(0.01)
+        with log.open("a") as file:
+            file.write('{"ts": 15, "key": "a"}\n')
+        while not (serving.done() or away):
+            await asyncio.sleep(0.01)
+        stop.set() if how == "it is stopped" else serving.cancel()
+        await asyncio.wait({serving}, timeout=MOST_S / 2)
+        assert serving.done(), "it does not end"
+        assert serving.cancelled() or not serving.result().over
+        with served_store(objects, port):
+            assert (await served(asyncio.Event(), follow=False)).over
+
+    run_async(main())
+    lines = [
+        json.loads(line)
+        for part in (tmp_path / "out").glob("*.jsonl")
+        for line in part.read_text().splitlines()
+    ]
+    assert counted(lines) == [(10, "a", 1), (20, "a", 1)]
 
 
 def test_a_service_goes_on_when_its_object_store_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
