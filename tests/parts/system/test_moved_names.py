@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
+import sys
 
 import pytest
 
@@ -56,3 +58,22 @@ def test_each_name_of_before_is_found() -> None:
         module = importlib.import_module(package)
         assert not set(names) & set(dir(module))
         assert all(getattr(module, name) is not None for name in names)
+
+
+def test_a_module_that_became_a_name_is_found_and_hides_it_from_nobody() -> None:
+    script = (
+        "import pytest\n"
+        "with pytest.warns(DeprecationWarning, match='from oop_engine.lab import compare'):\n"
+        "    from oop_engine.lab.compare import compare as before\n"
+        "from oop_engine.lab import compare\n"
+        "from oop_engine.lab.comparison import compare as now\n"
+        "assert before is now\n"
+        "try:\n"
+        "    compare()\n"
+        "except TypeError as error:\n"
+        "    assert 'missing 1 required positional argument' in str(error), error\n"
+        "else:\n"
+        "    raise SystemExit('it took no argument')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
