@@ -21,7 +21,7 @@ import pkgutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -204,6 +204,7 @@ def set_to(home: str, name: str, size: int) -> Iterator[None]:
             setattr(each, short, its)
 
 
+@cache
 def readers(home: str, name: str) -> list[Any]:
     """Return the modules that have a knob: its own, and those that import it."""
     modules = [
@@ -213,9 +214,14 @@ def readers(home: str, name: str) -> list[Any]:
 
 
 def _imports(module: Any, home: str, name: str) -> bool:
+    return (home, name) in _imported(module)
+
+
+@cache
+def _imported(module: Any) -> set[tuple[str | None, str]]:
     nodes = ast.walk(ast.parse(inspect.getsource(module)))
-    froms = (node for node in nodes if isinstance(node, ast.ImportFrom) and node.module == home)
-    return any(alias.name == name for node in froms for alias in node.names)
+    froms = (node for node in nodes if isinstance(node, ast.ImportFrom))
+    return {(node.module, alias.name) for node in froms for alias in node.names}
 
 
 def settings(name: str) -> dict[str, int]:
@@ -265,12 +271,16 @@ def main(names: list[str]) -> None:
     runs = {question: make() for question, make in QUESTIONS.items()}
     for run in runs.values():
         run()
-    print(
-        f"knobs: {len(asked)}, questions: {len(runs)}; ratios of CPU and of state to those with the knob as it is"
-    )
+    reach = {question: reached(run) for question, run in runs.items()}
+    print(f"knobs: {len(asked)}; ratios of CPU and of state to those with the knob as it is", flush=True)
     for name, home in asked.items():
-        found = {question: measured(home, name, run) for question, run in runs.items()}
-        print(f"{name} = {KNOBS[name].size:,}", flush=True)
+        short = name.rpartition(".")[2]
+        places = {(str(each.__file__), short) for each in readers(home, short)}
+        near = [question for question in runs if reach[question] & places]
+        print(f"{name} = {KNOBS[name].size:,}; questions that read it: {len(near)}", flush=True)
+        found = {question: measured(home, name, runs[question]) for question in near}
+        if not found:
+            continue
         for words, size in settings(name).items():
             at, most = max(((q, each[words]) for q, each in found.items()), key=lambda pair: pair[1].largest)
             way = f"{at}: CPU {most.cpu:.2f}, state {most.state:.2f}" if most.largest > SHOWN else "-"

@@ -18,6 +18,7 @@ from oop_engine.core.operator import Message
 from oop_engine.core.schema import Schema
 from oop_engine.traces.format import readable
 from oop_engine.traces.formats.alike.block import Seen
+from oop_engine.traces.formats.alike.json_lines import load
 from oop_engine.traces.formats.json_lines import apart
 from oop_engine.traces.formats.json_rows import AS_WRITTEN, rows_of
 from oop_engine.traces.punctuation_records import fit_punctuation, punctuation_of_json
@@ -40,7 +41,7 @@ class JsonMessages(MessageFormat):
     ) -> None:
         super().__init__(schema, place, unreadable, metadata)
         check_texts(Path(place), self.columns, nested=True)
-        self._few, self._seen = FewJsonRows(schema), Seen()
+        self._few, self._seen = FewJsonRows(schema), Seen(load)
         self._fields = self.columns
         for name in self.metadata:  # a row that has one is refused
             self._fields = self._fields.append(pa.field(name, pa.string(), metadata={AS_WRITTEN: "true"}))

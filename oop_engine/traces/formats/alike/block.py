@@ -6,7 +6,9 @@ left to the other readers, so the kernel changes the meaning of nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
+from threading import Thread
 from typing import NamedTuple
 
 import numpy as np
@@ -40,15 +42,28 @@ _LEAST_BYTES = knob(__name__, "_LEAST_BYTES", 1 << 14)
 
 
 class Seen:
-    """The bytes of a file or stream so far: after 8 MiB the kernel is worth its loading."""
+    """The bytes of a file or stream so far: after 8 MiB the kernel is worth its loading.
 
-    def __init__(self) -> None:
-        self._bytes = 0
+    ``load``: loads it on a thread, so that no turn of an event loop waits for it; it is tried from then on.
+    """
+
+    def __init__(self, load: Callable[[], object] | None = None) -> None:
+        self._bytes, self._load = 0, load
 
     def enough(self, lines: bytes) -> bool:
         """Count the bytes of a block, and tell whether to try the kernel with it."""
         self._bytes += len(lines)
-        return self._bytes >= _AFTER and len(lines) >= _LEAST_BYTES
+        if self._bytes < _AFTER or len(lines) < _LEAST_BYTES:
+            return False
+        return self._load is None or not _loading(self._load).is_alive()
+
+
+@cache
+def _loading(load: Callable[[], object]) -> Thread:
+    """Return the thread that runs ``load``, or has run it.  No daemon: a process may not end within LLVM."""
+    thread = Thread(target=load)
+    thread.start()
+    return thread
 
 
 class Cell(NamedTuple):

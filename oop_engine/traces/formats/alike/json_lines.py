@@ -12,7 +12,7 @@ from oop_engine.core.values.kinds import is_text
 from oop_engine.traces.formats.alike.block import Alike, Cell, kind_of
 from oop_engine.traces.formats.alike.kernel import FLOAT, TEXT
 
-__all__ = ["json_alike"]
+__all__ = ["json_alike", "load"]
 
 _OPEN = re.compile(rb"[ \t]*\{")
 _PAIR = re.compile(
@@ -58,6 +58,11 @@ def json_alike(lines: bytes, columns: pa.Schema, other: Callable[[str, int], Non
     missing = {field.name: pa.nulls(rows, field.type) for field in columns if field.name not in keys}
     arrays = [(missing | values)[field.name].cast(field.type) for field in columns]
     return pa.table(arrays, schema=pa.schema([(field.name, field.type) for field in columns]))
+
+
+def load() -> None:
+    """Load the kernel, or compile it."""
+    json_alike(b'{"ts": 1}\n', pa.schema([("ts", pa.int64())]), None)
 
 
 def _cell(literal: bytes, key: str, columns: pa.Schema, *, is_number: bool) -> Cell | None:
