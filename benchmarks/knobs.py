@@ -1,10 +1,10 @@
-"""What knobs are worth: ``python -m benchmarks.knobs [NAMES...]``, each at a half, at double, and at both ends.
+"""What knobs are worth: ``python -m benchmarks.knobs [NAMES...]``; names are parts of those of knobs, as ``joining.``.
 
 A knob cuts work, or chooses how it is done, and no result depends on it.  So it has to earn its place: here each knob
-that Python code reads is set, one at a time, while short forms of the workloads and some questions of many groups run.
-Printed are the question that changes most at each setting, by the ratios of its CPU seconds and of its peak state to
-those with the knob as it is; ratios within a tenth are left out.  A knob that changes nothing even at its ends chooses
-between ways that cost the same: one of them can go.
+that Python code reads is set to a half, to double, to a 32nd and to 32 times its value, one at a time, while those of
+the questions below run that read it most often.  Printed is for each setting the question that changes most, by the
+ratios of its CPU seconds and of its peak state to those with the knob as it is; within a tenth it is a dash.  A knob
+of four dashes chooses between ways that cost the same: one of them can go.
 
 Settings take turns in one process, round after round, and ratios are those of the least times.  Knobs of kernels are
 compiled in, so they are not set here.
@@ -19,6 +19,7 @@ import inspect
 import os
 import pkgutil
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
@@ -58,10 +59,12 @@ from oop_engine.windows import Landmark
 __all__ = ["QUESTIONS", "knobs_of_python", "main", "set_to"]
 
 ROWS, PAGE = 100_000, 1 << 14
-ROUNDS = 3
-LEAST_S = 0.02  # CPU seconds of a turn
+ROUNDS = 2
+MOST = 5  # questions for a knob: those that read it most often
+LEAST_S = 0.01  # CPU seconds of a turn
 SHOWN = 0.1
-LARGE = 1 << 40
+FAR = 32
+SLOW = 5  # times the CPU seconds of the knob as it is: one turn tells enough
 Run = Callable[[], int]
 """Answers a question once and returns the peak of its state in bytes."""
 
@@ -227,21 +230,30 @@ def _imported(module: Any) -> set[tuple[str | None, str]]:
 def settings(name: str) -> dict[str, int]:
     """Return the sizes that are tried, by what they are."""
     knob = KNOBS[name]
-    tried = {"half": knob.size // 2, "double": 2 * knob.size, "least": knob.least, "none": LARGE}
+    tried = {
+        "half": knob.size // 2,
+        "double": 2 * knob.size,
+        "small": knob.size // FAR,
+        "large": FAR * knob.size,
+    }
     return {
         words: max(size, knob.least) for words, size in tried.items() if max(size, knob.least) != knob.size
     }
 
 
-def reached(run: Run) -> set[tuple[str, str]]:
-    """Return the files and the names that are read in the functions that a question calls."""
-    called = set[CodeType]()
-    sys.setprofile(lambda frame, event, _: called.add(frame.f_code) if event == "call" else None)
+def reached(run: Run) -> Counter[tuple[str, str]]:
+    """Return how often a question calls functions that read a name, by their file and the name."""
+    called = Counter[CodeType]()
+    sys.setprofile(lambda frame, event, _: called.update([frame.f_code]) if event == "call" else None)
     try:
         run()
     finally:
         sys.setprofile(None)
-    return {(code.co_filename, name) for code in called for name in code.co_names}
+    found = Counter[tuple[str, str]]()
+    for code, times in called.items():
+        for name in code.co_names:
+            found[code.co_filename, name] += times
+    return found
 
 
 def measured(home: str, name: str, run: Run) -> dict[str, Found]:
@@ -276,7 +288,8 @@ def main(names: list[str]) -> None:
     for name, home in asked.items():
         short = name.rpartition(".")[2]
         places = {(str(each.__file__), short) for each in readers(home, short)}
-        near = [question for question in runs if reach[question] & places]
+        often = {question: sum(reach[question][place] for place in places) for question in runs}
+        near = [question for question in sorted(runs, key=lambda one: -often[one])[:MOST] if often[question]]
         print(f"{name} = {KNOBS[name].size:,}; questions that read it: {len(near)}", flush=True)
         found = {question: measured(home, name, runs[question]) for question in near}
         if not found:
