@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from oop_engine.core.errors import UsageError
 from oop_engine.core.groups.group_index import GroupIndex
-from oop_engine.lab.equal_values import as_codes, equal_values
+from oop_engine.lab.equal_values import alike, as_codes, equal_values
 from oop_engine.lab.scenario import COMPLETE_AT
 
-__all__ = ["Match", "as_table", "check_columns", "int64_of", "missing_and_wrong"]
+__all__ = ["Match", "as_table", "check_columns", "check_keys", "int64_of", "missing_and_wrong"]
 
 
 def as_table(data: Any, fields: pa.Schema) -> pa.Table:
@@ -67,12 +67,11 @@ class Match:
 
     def _by_keys(self, table: pa.Table, truth: pa.Table, keys: tuple[str, ...]) -> NDArray[np.int64]:
         """Set rows against each other by their keys; return the row of the truth for each that is known."""
-        index = GroupIndex([truth.schema.field(name).type for name in keys])
+        columns = [alike(_array(table, name), _array(truth, name)) for name in keys]
+        index = GroupIndex([column.type for _, column in columns])
         row_of = np.zeros(truth.num_rows, np.int64)
-        row_of[index.encode([_array(truth, name) for name in keys], truth.num_rows)] = np.arange(
-            truth.num_rows
-        )
-        slots = index.find([_array(table, name) for name in keys], table.num_rows)
+        row_of[index.encode([column for _, column in columns], truth.num_rows)] = np.arange(truth.num_rows)
+        slots = index.find([column for column, _ in columns], table.num_rows)
         self.known = slots >= 0
         known = slots[self.known]
         rows = row_of[known] if len(index) else np.empty(0, np.int64)
@@ -105,10 +104,21 @@ class Match:
         return rows
 
 
+def check_keys(scenario: str, results: pa.Schema, keys: tuple[str, ...]) -> None:
+    """Raise ``UsageError`` if keys of a scenario are no columns of its results."""
+    if unknown := [name for name in keys if name not in results.names]:
+        msg = f"scenario {scenario!r}: its keys must be columns of the results, {', '.join(results.names)}"
+        msg += f"; got {', '.join(unknown)}"
+        raise UsageError(msg)
+
+
 def check_columns(scenario: str, results: pa.Schema, truth: pa.Table) -> None:
-    """Raise ``UsageError`` if results have columns that the truth of a scenario lacks: nobody would compare them."""
+    """Raise ``UsageError`` unless the truth of a scenario has the columns of its results: others are not compared."""
     if lacking := [name for name in results.names if name not in truth.schema.names]:
         msg = f"scenario {scenario!r}: its truth lacks the columns {', '.join(lacking)} of the results: add them"
+        raise UsageError(msg)
+    if more := [name for name in truth.schema.names if name not in (*results.names, COMPLETE_AT)]:
+        msg = f"scenario {scenario!r}: its truth has the columns {', '.join(more)}, which the results lack: drop them"
         raise UsageError(msg)
 
 

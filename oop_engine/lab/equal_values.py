@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.groups.in_python import values_of
 
-__all__ = ["CLOSE", "as_codes", "equal_values"]
+__all__ = ["CLOSE", "alike", "as_codes", "equal_values"]
 
 CLOSE = 1e-9
 """Relative error of floats that are equal: sums depend on the order of addition in the last digits."""
@@ -23,13 +23,13 @@ _NOTHING = 1e-15  # of the largest value of a column: the rest of a sum that com
 def equal_values(results: pa.Array, truth: pa.Array) -> NDArray[np.bool_]:
     """Return which values are equal, bool (rows,): by value, whatever their types; null is not NaN.  O(rows)."""
     if pa.types.is_floating(results.type) and pa.types.is_floating(truth.type):
-        alike = np.equal(_nulls(results), _nulls(truth))
-        close: NDArray[np.bool_] = alike & _close(_floats(results), _floats(truth), _nothing(truth))
+        both = np.equal(_nulls(results), _nulls(truth))
+        close: NDArray[np.bool_] = both & _close(_floats(results), _floats(truth), _nothing(truth))
         return close
     if pa.types.is_nested(results.type):
         pairs = zip(values_of(results), values_of(truth), strict=True)
         return np.fromiter((_same(a, b) for a, b in pairs), np.bool_, len(results))
-    one, other = _alike(results, truth)
+    one, other = alike(results, truth)
     same = pc.or_(pc.fill_null(pc.equal(one, other), False), pc.and_(one.is_null(), other.is_null()))
     found: NDArray[np.bool_] = same.to_numpy(zero_copy_only=False)
     return found
@@ -41,7 +41,7 @@ def as_codes(results: pa.Array, truth: pa.Array) -> tuple[pa.Array, pa.Array]:
     Floats are numbered, those that are close to the next one like it.  O(rows log rows).
     """
     if not (pa.types.is_floating(results.type) and pa.types.is_floating(truth.type)):
-        return _alike(results, truth)
+        return alike(results, truth)
     floats = np.concatenate([_floats(results), _floats(truth)])
     order = np.argsort(floats)
     ordered = floats[order]
@@ -51,6 +51,16 @@ def as_codes(results: pa.Array, truth: pa.Array) -> tuple[pa.Array, pa.Array]:
     ]
     codes = np.where(np.concatenate([_nulls(results), _nulls(truth)]), -1, codes)
     return pa.array(codes[: len(results)]), pa.array(codes[len(results) :])
+
+
+def alike(one: pa.Array, other: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return two columns as the type of one of them, if it has the values of both; else as texts.  O(rows)."""
+    if not pa.types.is_nested(one.type):
+        with suppress(pa.ArrowException):
+            return one, other.cast(one.type)
+        with suppress(pa.ArrowException):
+            return one.cast(other.type), other
+    return _texts(one), _texts(other)
 
 
 def _close(one: NDArray[np.float64], other: NDArray[np.float64], nothing: float) -> NDArray[np.bool_]:
@@ -70,16 +80,6 @@ def _floats(column: pa.Array) -> NDArray[np.float64]:
 def _nulls(column: pa.Array) -> NDArray[np.bool_]:
     found: NDArray[np.bool_] = column.is_null().to_numpy(zero_copy_only=False)
     return found
-
-
-def _alike(one: pa.Array, other: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Return two columns as the type of one of them, if it has the values of both; else as texts."""
-    if not pa.types.is_nested(one.type):
-        with suppress(pa.ArrowException):
-            return one, other.cast(one.type)
-        with suppress(pa.ArrowException):
-            return one.cast(other.type), other
-    return _texts(one), _texts(other)
 
 
 def _texts(column: pa.Array) -> pa.Array:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from oop_engine.lab.answers import as_table, check_columns
+from oop_engine.lab.answers import as_table, check_columns, check_keys
 from oop_engine.lab.brute_force.true_answer import NoTruthError, true_answer
 from oop_engine.lab.run import HeldTo, Values
 from oop_engine.lab.scenario import Scenario, Variant
@@ -31,9 +31,13 @@ def _result_fields(variants: list[Variant]) -> pa.Schema:
 
 
 def measure_of(scenario: Scenario, point: Values) -> Measure:
-    """Return the truth of the scenario, or that of the first plan that brute force can evaluate."""
+    """Return the truth of the scenario, or that of the first plan that brute force can evaluate.
+
+    Raises ``UsageError`` for keys or a truth of other columns than the results.
+    """
+    fields = _result_fields(scenario.plans(point))
+    check_keys(scenario.name, fields, scenario.keys if fields.names else ())
     if scenario.truth is not None:
-        fields = _result_fields(scenario.plans(point))
         truth = as_table(scenario.truth(point), fields)
         check_columns(scenario.name, fields, truth)
         return Measure(truth, "truth")

@@ -369,6 +369,24 @@ def test_truth_without_a_column_of_the_results_is_refused() -> None:
         compare(of_graphs(graph, feed=EARLY, truth=truth))
 
 
+def test_a_truth_of_more_columns_and_keys_of_others_than_the_results_are_refused() -> None:
+    truth = pa.table({"window_start": [0], "window_end": [10], "n": [2], "more": [1], COMPLETE_AT: [6]})
+    scenario = of_graphs(counted(Punctuate(Upstream())), feed=EARLY, truth=truth)
+    with pytest.raises(UsageError, match="'own': its truth has the columns more, which the results lack"):
+        compare(scenario)
+    with pytest.raises(UsageError, match=r"its keys must be columns of the results, window_start, .*; got host"):
+        compare(replace(scenario, keys=("host",), truth=None))
+
+
+def test_keys_are_found_by_value_whatever_their_types() -> None:
+    table = pa.table({"end": pa.array([10, 20], pa.timestamp("s")), "n": [1, 2]})
+    for kind in (pa.int64(), pa.timestamp("ms"), pa.timestamp("s")):
+        truth = pa.table({"end": table["end"].cast(kind), "n": [1, 3]})
+        assert missing_and_wrong(table, truth, ("end",)) == (0, 1)
+    floats = pa.table({"end": [10.0, 20.0], "n": [1, 3]})
+    assert missing_and_wrong(pa.table({"end": [10, 20], "n": [1, 2]}), floats, ("end",)) == (0, 1)
+
+
 def test_comparisons_name_versions_and_data() -> None:
     graph = counted(Punctuate(Upstream()))
     one, again, other = (
