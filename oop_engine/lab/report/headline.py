@@ -29,7 +29,8 @@ def _alone(comparison: Comparison, runs: Sequence[Run]) -> str:
     """Return the result of the best plan, where there is one order."""
     run = best(runs)
     kept = f"{order_word(run)} keeps {size(run.peak_state_bytes)} at its peak"
-    text = f"{_where(comparison, run)}{kept}, and its median answer comes {_behind(run)}. {agreement([run])}"
+    answered = _no_delay([run]) or f"its median answer comes {_behind(run)}"
+    text = f"{_where(comparison, run)}{kept}, and {answered}. {agreement([run])}"
     other = "out of order" if run.order == "in" else "in order"
     return f"{_late([run])}{text[0].upper()}{text[1:]} No plan {other} was run to set it against."
 
@@ -100,8 +101,8 @@ def _kept(ordered: Run, free: Run) -> str:
 
 
 def _answered(ordered: Run, free: Run) -> str:
-    if math.isnan(ordered.delay_p50_s + free.delay_p50_s):
-        return "no answer came before the end of the trace, so there is no delay"
+    if nothing := _no_delay((ordered, free)):
+        return f"{nothing}, so delays cannot be compared"
     gain = ordered.delay_p50_s - free.delay_p50_s
     if abs(gain) < 1e-3 * max(abs(ordered.delay_p50_s), abs(free.delay_p50_s), 1e-9):
         return f"its median answer comes at the same time ({_behind(free)})"
@@ -110,9 +111,16 @@ def _answered(ordered: Run, free: Run) -> str:
     return f"its median answer comes {span(free, abs(gain))} {word} ({figures})"
 
 
+def _no_delay(runs: Sequence[Run]) -> str:
+    """Return which runs have no answer whose delay counts; "": all have some."""
+    without = [run for run in runs if math.isnan(run.delay_p50_s)]
+    if not without:
+        return ""
+    right = "right " if any(run.all_delays_s.size for run in without) else ""
+    return f"{' and '.join(map(order_word, without))} gave no {right}answer before the end of the trace"
+
+
 def _behind(run: Run) -> str:
-    if math.isnan(run.delay_p50_s):
-        return "only with the end of the trace"
     if run.delay_p50_s < 0:
         return f"{span(run, -run.delay_p50_s)} ahead of the window's end"
     return f"{span(run, run.delay_p50_s)} behind the window"

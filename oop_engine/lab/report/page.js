@@ -9,19 +9,20 @@
   };
   const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const dark = matchMedia("(prefers-color-scheme: dark)");
+  const digits = value => String(Number(value.toPrecision(3)));
   const number = value => {
     if (value === null || value === undefined) return "–";
     const size = Math.abs(value);
     for (const [least, word] of [[1e9, " G"], [1e6, " M"], [1e4, " k"]])
-      if (size >= least) return (value / least * (word === " k" ? 10 : 1)).toPrecision(3) + word;
-    return size >= 100 || Number.isInteger(value) ? Math.round(value).toLocaleString("en") : value.toPrecision(3);
+      if (size >= least) return digits(value / least * (word === " k" ? 10 : 1)) + word;
+    return size >= 100 || Number.isInteger(value) ? Math.round(value).toLocaleString("en") : digits(value);
   };
-  const bytes = value => value < 1000 ? value + " B" : value < 1e6 ? (value / 1e3).toPrecision(3) + " kB" : (value / 1e6).toPrecision(3) + " MB";
+  const bytes = value => value < 1000 ? value + " B" : value < 1e6 ? digits(value / 1e3) + " kB" : digits(value / 1e6) + " MB";
   const span = s => {
     const sign = s < 0 ? "-" : "", size = Math.abs(s);
     for (const [unit, word, part, rest] of [[86400, " d ", 3600, " h"], [3600, " h ", 60, " min"], [60, " min ", 1, " s"]])
       if (size >= unit) return sign + Math.floor(size / unit) + word + Math.floor(size % unit / part) + rest;
-    return sign + (size >= 1 || !size ? Number(size.toPrecision(3)) + " s" : Number((size * 1000).toPrecision(3)) + " ms");
+    return sign + (size >= 1 || !size ? digits(size) + " s" : digits(size * 1000) + " ms");
   };
 
   /* Tables: a click on a heading sorts; figures by what they are, words as words. */

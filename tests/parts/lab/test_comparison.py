@@ -374,7 +374,9 @@ def test_a_truth_of_more_columns_and_keys_of_others_than_the_results_are_refused
     scenario = of_graphs(counted(Punctuate(Upstream())), feed=EARLY, truth=truth)
     with pytest.raises(UsageError, match="'own': its truth has the columns more, which the results lack"):
         compare(scenario)
-    with pytest.raises(UsageError, match=r"its keys must be columns of the results, window_start, .*; got host"):
+    with pytest.raises(
+        UsageError, match=r"its keys must be columns of the results, window_start, .*; got host"
+    ):
         compare(replace(scenario, keys=("host",), truth=None))
 
 

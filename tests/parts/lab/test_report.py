@@ -253,6 +253,16 @@ def test_the_headline_is_honest(toy: Comparison) -> None:
     assert "1 min 30 s earlier" in headline(replace(toy, runs=[slower, free]))
 
 
+def test_the_headline_says_of_which_plan_no_right_answer_has_a_delay(toy: Comparison) -> None:
+    ordered, free = (run for run in shown_runs(toy))
+    wrong = replace(ordered, delay_p50_s=math.nan, all_delays_s=np.array([5.0]))
+    said = headline(replace(toy, runs=[wrong, free]))
+    assert "in order gave no right answer before the end of the trace" in said
+    flushed = [replace(run, delay_p50_s=math.nan, all_delays_s=np.empty(0)) for run in (ordered, free)]
+    said = headline(replace(toy, runs=flushed))
+    assert "in order and out of order gave no answer before the end of the trace" in said
+
+
 def test_the_default_point_is_shown_or_the_last(toy: Comparison) -> None:
     assert {run.parameters["skew"] for run in shown_runs(toy)} == {20}
     elsewhere = replace(toy, parameters={**toy.parameters, "skew": 7})
