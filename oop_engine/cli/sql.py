@@ -35,6 +35,9 @@ _ROWS = 20
     "--unit", default="", metavar="UNIT", help="The unit of event times that are integers: s, ms, us, ns."
 )
 @click.option(
+    "--time", default="", metavar="COL", help="The event time of files with several columns of times."
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -49,6 +52,7 @@ def sql(
     text: str | None,
     tables: tuple[str, ...],
     unit: str,
+    time: str,
     out: Path | None,
     as_json: bool,
     explain: bool,
@@ -75,7 +79,7 @@ def sql(
             raise UsageError(msg)
         from oop_engine.cli.running.sql_prompt import prompt
 
-        prompt(named, answer, click.echo, unit)
+        prompt(named, answer, click.echo, unit, time)
         return
     if out is not None and out.suffix != ".json":
         from oop_engine.traces.format_registry import format_of
@@ -84,7 +88,7 @@ def sql(
     check_output("--out", out, *[(f"--table {name}", path) for name, path in named.items()])
     text = Path(text).read_text("utf-8") if text.endswith(".sql") and Path(text).is_file() else text
     with _notes():
-        query = _query(text, named, unit)
+        query = _query(text, named, unit, time)
         if explain:
             click.echo(query.explain())
             return
@@ -99,10 +103,10 @@ def _named(text: str) -> tuple[str, str]:
     return name, path
 
 
-def _query(text: str, tables: dict[str, str], unit: str) -> DataStream:
+def _query(text: str, tables: dict[str, str], unit: str, time: str) -> DataStream:
     from oop_engine.query.sql.entry import last_of
 
-    return last_of(text, tables, unit)
+    return last_of(text, tables, unit, time)
 
 
 def answer(

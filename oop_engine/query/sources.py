@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeAlias, overload
 import pyarrow as pa
 
 from oop_engine.core.close_names import did_you_mean
-from oop_engine.core.errors import GraphError, UsageError
+from oop_engine.core.errors import GraphError, TraceError, UsageError
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
 from oop_engine.core.values.frames import typed_batches
@@ -48,9 +48,14 @@ class Columns:
         return self._fields
 
     def times(self) -> list[str]:
-        """Return the columns that may be the event time: moments, or else texts and integers of a telling name."""
+        """Return the columns that may be the event time: moments, or else texts and integers of a telling name.
+
+        Of several moments the only one of a telling name, such as ``ts`` or ``time``.
+        """
+        telling = [name for name in self._fields.names if name.lower() in _TIMES]
         moments = [field.name for field in self._fields if pa.types.is_timestamp(field.type)]
-        return moments or [name for name in self._fields.names if name.lower() in _TIMES]
+        both = [name for name in moments if name in telling]
+        return both if len(both) == 1 else moments or telling
 
     def event_time(
         self,
@@ -110,7 +115,10 @@ class Columns:
         """Return the columns with ``column`` as event time; of a file whose types are guessed, a text may be a time."""
         if isinstance(self._feed, str | Path):
             first = files_in(self._feed)[0]
-            found = open_trace(first, time=column, unit=unit or None, types=_types(self._types))
+            try:
+                found = open_trace(first, time=column, unit=unit or None, types=_types(self._types))
+            except TraceError as error:
+                raise self._no_time(column) or error from error
             for note in found.notes:
                 _LOG.info("source %r: %s", self._name, note)
             return found.schema
@@ -121,6 +129,13 @@ class Columns:
         _LOG.info("source %r: %r is text, and read as %s", self._name, column, moments)
         at = self._fields.get_field_index(column)
         return Schema(self._fields.set(at, pa.field(column, moments)), column, unit)
+
+    def _no_time(self, column: str) -> TraceError | None:
+        """Return the error for a column of texts that are no times; None: it is of another type."""
+        if not pa.types.is_string(self._fields.field(column).type):
+            return None
+        times = ", ".join(self.times()) or "none"
+        return TraceError(f"{self._name}: {column!r} is text, and no event time; columns of times: {times}")
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("_") or not hasattr(DataStream, name):

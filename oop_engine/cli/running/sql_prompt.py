@@ -28,8 +28,8 @@ CHANGES CREATE VIEW TABLE INSERT INTO CASE WHEN THEN ELSE END count sum avg min 
 class Sitting:
     """The statements of one sitting: views stay, each SELECT is answered."""
 
-    def __init__(self, tables: dict[str, Any], unit: str = "") -> None:
-        self._tables, self._unit, self._views = tables, unit, ""
+    def __init__(self, tables: dict[str, Any], unit: str = "", time: str = "") -> None:
+        self._tables, self._times, self._views = tables, (unit, time), ""
 
     def answer(self, text: str) -> Iterator[DataStream | str]:
         """Yield the query of a text, or lines to print."""
@@ -46,13 +46,13 @@ class Sitting:
         elif command == "\\profile":
             yield self._profiled(rest.strip().strip("'"))
         elif command == "\\explain":
-            yield last_of(self._views + rest, self._tables, self._unit).explain()
+            yield last_of(self._views + rest, self._tables, *self._times).explain()
         elif command.upper() == "CREATE":
-            results_of(f"{self._views}{text}", self._tables, self._unit)
+            results_of(f"{self._views}{text}", self._tables, *self._times)
             self._views += f"{text.rstrip().rstrip(';')};\n"
             yield "declared"
         else:
-            yield last_of(self._views + text, self._tables, self._unit)
+            yield last_of(self._views + text, self._tables, *self._times)
 
     @staticmethod
     def _profiled(path: str) -> str:
@@ -70,6 +70,7 @@ def prompt(
     answer: Callable[[DataStream], None],
     echo: Callable[[str], None],
     unit: str = "",
+    time: str = "",
 ) -> None:
     """Read queries until the end of the input, and answer each; raises ``SetupError`` without prompt_toolkit.
 
@@ -82,7 +83,7 @@ def prompt(
     except ImportError as error:
         msg = "the prompt needs prompt_toolkit: pip install 'oop-engine[sql]'"
         raise SetupError(msg) from error
-    session = Sitting(tables, unit)
+    session = Sitting(tables, unit, time)
     history = FileHistory(str(Path.home() / ".oop_engine_sql"))
     completer = WordCompleter(
         [*_WORDS.split(), *tables, *(str(one) for one in Path().glob("*.csv"))], ignore_case=True

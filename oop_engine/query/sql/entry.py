@@ -31,21 +31,26 @@ def sql(text: str, /, **streams: Any) -> DataStream:
     return last_of(text, streams)
 
 
-def last_of(text: str, streams: Mapping[str, Any], unit: str = "") -> DataStream:
-    """Return the query of the last SELECT; ``unit`` is that of integer event times of files and rows."""
-    found = results_of(text, streams, unit)
+def last_of(text: str, streams: Mapping[str, Any], unit: str = "", time: str = "") -> DataStream:
+    """Return the query of the last SELECT.
+
+    ``unit`` is that of integer event times of files and rows, ``time`` their event time where several may be it.
+    """
+    found = results_of(text, streams, unit, time)
     if not found:
         msg = "sql: the text has no SELECT: end it with one"
         raise UsageError(msg)
     return list(found.values())[-1]
 
 
-def results_of(text: str, streams: Mapping[str, Any], unit: str = "") -> dict[str, DataStream]:
+def results_of(
+    text: str, streams: Mapping[str, Any], unit: str = "", time: str = ""
+) -> dict[str, DataStream]:
     """Return the results of a text of several statements: of INSERT by its target, of a SELECT as ``"result"``."""
     statements = statements_in(text)
     from oop_engine.query.sql.planner import Planner
 
-    planner = Planner(text, streams, unit)
+    planner = Planner(text, streams, unit, time)
     for statement in statements:
         planner.take(statement)
     return planner.results

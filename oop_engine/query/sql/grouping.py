@@ -147,11 +147,13 @@ class Grouping:
         own = {name: name for name in keep} if keep else {"_time" if time in self.by else time: time}
         return project(self._relation.stream, {**own, **self._columns})
 
-    def stage(self) -> Stage:
-        """Return the relation of the results."""
+    def stage(self, group: Any = None) -> Stage:
+        """Return the relation of the results; ``group`` is the parsed GROUP BY."""
         relation = self._relation
         if relation.windows is not None and not self._bounds_asked:
-            raise mistake(self._text, exp.Null(), "GROUP BY lacks the window: add window_start, window_end")
+            is_all = group is not None and group.args.get("all")
+            words = "GROUP BY ALL lacks the window: select" if is_all else "GROUP BY lacks the window: add"
+            raise mistake(self._text, group or exp.Null(), f"{words} window_start, window_end")
         stamp: Literal["start", "end"] = "end"
         unbounded = None
         windows = self._windows

@@ -41,9 +41,9 @@ Known = Mapping[str, NamedStream]
 class Planner:
     """Plans statements; later ones read the tables that earlier ones declare.  ``results``: streams by their sinks."""
 
-    def __init__(self, text: str, streams: Mapping[str, Any], unit: str = "") -> None:
+    def __init__(self, text: str, streams: Mapping[str, Any], unit: str = "", time: str = "") -> None:
         self.results: dict[str, DataStream] = {}
-        self._text, self._tables = text, Tables(text, streams, unit)
+        self._text, self._tables = text, Tables(text, streams, unit, time)
         self._sessions: dict[int, list[str]] = {}
         self._emit: Emit | None = None
 

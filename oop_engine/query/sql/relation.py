@@ -76,6 +76,8 @@ class Names:
         if table and not self.of(table):
             return f"no table {table!r}; there are {', '.join(tables)}{did_you_mean(table, tables)}"
         known = [one.name for one in self.of(table)]
+        if not known:
+            return f"no column {name!r}: results of GROUP BY have the names of the SELECT list"
         return f"no column {name!r}; there are {', '.join(known)}{did_you_mean(name, known)}"
 
 

@@ -174,7 +174,7 @@ class SelectPlan:
             grouping.key(node)
         for key, node in aggregates.items():
             grouping.aggregate(key, node, wanted.get(key, ""))
-        return grouping.stage()
+        return grouping.stage(self._node.args.get("group"))
 
     def _having(self, stage: Stage) -> Stage:
         if (having := self._node.args.get("having")) is None:

@@ -14,7 +14,7 @@ from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import EngineError, TraceError
 from oop_engine.query.data_stream import DataStream
 from oop_engine.query.sources import Columns, scan
-from oop_engine.query.sql.reading.hints import missing_file
+from oop_engine.query.sql.reading.hints import is_path, missing_file
 from oop_engine.query.sql.reading.mistakes import mistake
 from oop_engine.query.sql.reading.texts import Statement, statements_in
 from oop_engine.query.sql.relation import NamedStream, columns_of
@@ -25,10 +25,13 @@ __all__ = ["Tables"]
 
 
 class Tables:
-    """Tables by name; one that is read for the first time becomes a stream with an event time, integers in ``unit``."""
+    """Tables by name; one that is read for the first time becomes a stream with an event time, integers in ``unit``.
 
-    def __init__(self, text: str, given: Mapping[str, Any], unit: str = "") -> None:
-        self._text, self._unit = text, unit
+    ``time``: the event time of tables that have a column of this name, and several that may be it.
+    """
+
+    def __init__(self, text: str, given: Mapping[str, Any], unit: str = "", time: str = "") -> None:
+        self._text, self._unit, self._time = text, unit, time
         self._given: dict[str, Any] = dict(given)
 
     @property
@@ -77,6 +80,8 @@ class Tables:
         elif Path(name).suffix or "/" in name:
             key, given = name, self._scanned(node)
         else:
+            if is_path(written := node.sql("duckdb")):
+                raise mistake(self._text, node, f"a path stands in single quotes, '{written}'")
             there = ", ".join(self._given) or "none"
             words = f"no table {name!r}; there are {there}{did_you_mean(name, self._given)}"
             raise mistake(self._text, node, f"{words}: give {name}=, or a path in quotes")
@@ -111,12 +116,15 @@ class Tables:
             raise mistake(self._text, node, str(error)) from error
 
     def _time_of(self, node: Any, columns: Columns) -> str:
-        """Return the only column that may be the event time."""
+        """Return the column that is asked for, or the only one that may be the event time."""
+        if self._time in columns.fields.names:
+            return self._time
         found = columns.times()
         if len(found) == 1:
             return found[0]
         which = f"one of {', '.join(found)}" if found else "none looks like a time"
-        words = f"which column is the event time? {which}: name it, TUMBLE(s, ts, ...), or with event_time"
+        way_out = "name it, TUMBLE(s, ts, ...), or --time ts, or event_time('ts')"
+        words = f"which column is the event time? {which}: {way_out}"
         raise mistake(self._text, node, words)
 
     def _disorder(self, text: str, column: str) -> Any:

@@ -62,6 +62,15 @@ def test_an_integer_event_time_has_the_unit_that_is_given(folder: Path) -> None:
     )
 
 
+def test_of_several_columns_of_times_the_one_that_is_named_so_or_asked_for(folder: Path) -> None:
+    (folder / "days.csv").write_text("day;time;n\n01.03.2026;2026-03-01T08:00:01;2\n")
+    (folder / "two.csv").write_text("made,seen,n\n2026-03-01T08:00:00,2026-03-01T08:00:01,2\n")
+    found = called("sql", "SELECT n, lag(n) OVER (ORDER BY time) AS l FROM 'days.csv'", "--json")
+    assert json.loads(found.stdout) == {"n": 2, "l": None}
+    assert "--time" in called("sql", "SELECT n FROM 'two.csv'").stderr
+    assert json.loads(called("sql", "SELECT n FROM 'two.csv'", "--time", "seen", "--json").stdout) == {"n": 2}
+
+
 def test_results_go_into_a_file(folder: Path) -> None:
     text = "SELECT host, window_end, count(*) AS n FROM TUMBLE(log, ts, INTERVAL '1 minute') GROUP BY ALL"
     done = called("sql", text, "--table", "log=access.csv", "--out", "counts.parquet")
@@ -113,6 +122,12 @@ def test_the_plan(folder: Path) -> None:
             "did you mean host?\n  SELECT hots FROM 'access.csv'\n         ^",
         ),
         (["SELECT * FROM 'nowhere.csv'"], "nowhere.csv"),
+        (
+            [
+                "SELECT window_end, count(*) FROM TUMBLE('access.csv', host, INTERVAL '1' MINUTE) GROUP BY window_end"
+            ],
+            "access: 'host' is text, and no event time; columns of times: ts",
+        ),
         (["SELECT 1", "--table", "log"], "must be NAME=FILE"),
         ([], "the prompt needs a terminal"),
     ],

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from oop_engine.core.close_names import did_you_mean
 
-__all__ = ["INSTEAD_OF", "is_text_meant", "missing_file", "open_quote", "unexpected"]
+__all__ = ["INSTEAD_OF", "expected", "is_path", "is_text_meant", "missing_file", "open_quote", "unexpected"]
 
 INSTEAD_OF = {
     **dict.fromkeys(
@@ -39,7 +39,14 @@ _KEYWORDS = (
     "QUALIFY",
     "INTERVAL",
 )
-_UNQUOTED = re.compile(r"(?i)\b(?:FROM|JOIN)\s+(?!')\S*\s*\S*\.(?:csv|parquet|json|jsonl|arrow)\b")
+_UNQUOTED = re.compile(r"(?i)\b(?:FROM|JOIN)\s+[^\s'\"(]*\s*[^\s'\"(]*\.(?:csv|parquet|json|jsonl|arrow)\b")
+_LENGTH = re.compile(r"(?i)[,(]\s*(\d+)\s+((?:millisecond|second|minute|hour|day|week)s?)\b")
+_BEGIN = ("SELECT", "WITH", "CREATE", "INSERT", "FROM")
+
+
+def is_path(name: str) -> bool:
+    """Tell whether a name in a text is that of a file, without its quotes."""
+    return _UNQUOTED.search(f"FROM {name}") is not None
 
 
 def unexpected(text: str, token: str, before: str) -> str:
@@ -49,6 +56,12 @@ def unexpected(text: str, token: str, before: str) -> str:
     "Unexpected token 't'; did you mean FROM?"
     """
     words = f"Unexpected token {token!r}" if token else "Unexpected token"
+    if (begin := text.split()[0]).upper() not in _BEGIN and (meant := did_you_mean(begin, _BEGIN)):
+        return f"no statement begins with {begin!r}{meant}"
+    if re.search(r"(?i)\bEMIT\s*$", before):
+        return f"{words}: EMIT reads FINAL, CHANGES, EARLY '10 seconds' or WITH DELAY '10 seconds'"
+    if token == "(" and re.search(r"[\w)\"]\s+\w+\s*$", before):
+        return f"{words}: a comma stands between two items of a list"
     last = before.split()[-1] if before.split() else ""
     if "`" in text:
         return f'{words}: names stand in double quotes, "a name", and texts in single ones'
@@ -57,6 +70,16 @@ def unexpected(text: str, token: str, before: str) -> str:
     if _UNQUOTED.search(text):
         return f"{words}: a path stands in single quotes, FROM 'access.csv'"
     return words + ("" if last.upper() in _KEYWORDS else did_you_mean(last, _KEYWORDS))
+
+
+def expected(text: str, words: str) -> str:
+    """Return the words for a token that is missing, with the form of a length where that may be meant.
+
+    >>> expected("TUMBLE(s, ts, 1 minute)", "Expecting )")
+    "Expecting ): a length reads INTERVAL '1' MINUTE"
+    """
+    found = _LENGTH.search(text)
+    return f"{words}: a length reads INTERVAL '{found[1]}' {found[2].upper()}" if found else words
 
 
 def open_quote(text: str) -> tuple[int, str] | None:

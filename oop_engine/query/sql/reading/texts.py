@@ -68,7 +68,7 @@ def statements_in(text: str) -> list[Statement]:
     import sqlglot
     from sqlglot.errors import ParseError, TokenError
 
-    from oop_engine.query.sql.reading.hints import open_quote, unexpected
+    from oop_engine.query.sql.reading.hints import expected, open_quote, unexpected
 
     dialect = sqlglot.Dialect.get_or_raise("duckdb")
     try:
@@ -83,6 +83,8 @@ def statements_in(text: str) -> list[Statement]:
         words = str(found.get("description") or error).split(" missing for <class")[0].rstrip(".")
         if words.endswith("Unexpected token"):
             words = unexpected(text, str(found.get("highlight") or ""), str(found.get("start_context") or ""))
+        elif words.startswith("Expecting"):
+            words = expected(text, words)
         raise mistake_at(text, found.get("line") or 1, _column(text, found), words) from error
     except TokenError as error:
         if (found := open_quote(text)) is not None:

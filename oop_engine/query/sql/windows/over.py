@@ -109,9 +109,12 @@ def _rows(text: str, node: Any, spec: Any, form: str) -> tuple[int, int]:
 
 def _offset(text: str, spec: Any, side: str) -> int:
     """Return a bound of ROWS BETWEEN as an offset; a missing end is the current row."""
-    given, sign = spec.args.get(side), _SIDES.get(str(spec.args.get(f"{side}_side")).upper(), 0)
+    given = spec.args.get(side)
     if given is None or str(given).upper() == "CURRENT ROW":
         return 0
+    sign = _SIDES.get(str(spec.args.get(f"{side}_side")).upper())
+    if sign is None:
+        raise mistake(text, given, f"PRECEDING or FOLLOWING is wanted here: {given} PRECEDING")
     return sign * (FARTHEST if str(given).upper() == "UNBOUNDED" else _number(text, given))
 
 
