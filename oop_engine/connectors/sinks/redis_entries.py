@@ -43,7 +43,10 @@ class RedisEntries(HeldSink):
         self._url, self._stream, self._field, self._most = url, stream, field, most
         self._client: Any = None
         self._last = -1
-        self._added = 0
+        self._added, self._newest = (
+            0,
+            b"",
+        )  # entries that were ever added up to the last one of ours, and its id
         self._address = Address(url)
         check_database(self.place, url)
 
@@ -77,9 +80,8 @@ class RedisEntries(HeldSink):
     async def send(self, run: str, epoch: int, messages: list[Keyed], mark: Any) -> None:
         """Add the entries of an epoch, unless that was done."""
         try:
-            await self._check_stream()
-            await self._add(run, epoch, messages)
-            self._added = await self._entries() or 0
+            asks = await self._check_stream()
+            await self._add(run, epoch, [each for _, each in messages if each is not None], asks)
         except (self._errors.RedisError, OSError) as error:
             raise await self._failure(error, messages) from self._address.cause(error)
 
@@ -102,15 +104,28 @@ class RedisEntries(HeldSink):
         except self._errors.ResponseError:  # there is none, or something else
             return 0
 
-    async def _check_stream(self) -> None:
-        """Raise ``SnapshotError`` if the stream lacks entries of this process that nobody trimmed."""
+    async def _check_stream(self) -> bool:
+        """Raise ``SnapshotError`` if the stream lacks entries of this process that nobody trimmed.
+
+        One that was made again has more entries behind the last one of ours than were added since.  Returns whether
+        this client may ask.
+        """
         there = await self._entries()
-        if there is not None and there < self._added:
-            self._added = 0
+        if there is None:
+            return False
+        again = there < self._added
+        if not again and self._newest:
+            behind = len(
+                await self._client.xrange(self._stream, b"(" + self._newest, count=there - self._added + 1)
+            )
+            again = behind > (await self._entries() or 0) - self._added
+        if again:
+            self._added, self._newest = 0, b""
             msg = "the stream was deleted or flushed, has expired, or was restored"
             raise self._lost(msg)
+        return True
 
-    async def _add(self, run: str, epoch: int, messages: list[Keyed]) -> None:
+    async def _add(self, run: str, epoch: int, payloads: list[bytes], asks: bool) -> None:
         done = self._mark_of(run)
         async with self._client.pipeline(transaction=True) as pipe:
             for _ in range(_TRIES):
@@ -119,15 +134,20 @@ class RedisEntries(HeldSink):
                     there = int(await pipe.get(done) or -1)
                     self._check(there)
                     if there >= epoch:
+                        self._added, self._newest = await self._entries() or 0, b""
                         return
                     pipe.multi()
-                    for payload in (each for _, each in messages if each is not None):
-                        pipe.xadd(self._stream, {self._field: payload}, maxlen=self._most, approximate=True)
                     pipe.set(done, epoch)
-                    await pipe.execute()
+                    for payload in payloads:
+                        pipe.xadd(self._stream, {self._field: payload}, maxlen=self._most, approximate=True)
+                    if asks and payloads:
+                        pipe.xinfo_stream(self._stream)
+                    answers = await pipe.execute()
                 except self._errors.WatchError:  # an older process repeats the same commit
                     continue
                 self._last = epoch
+                if asks and payloads:
+                    self._added, self._newest = int(answers[-1]["entries-added"]), answers[-2]
                 return
         msg = "the server has closed the connection"  # the package takes that for a change of the number, too
         raise ConnectionError(msg)

@@ -208,6 +208,39 @@ def test_a_stream_of_redis_that_is_deleted(redis_at: str, redis: Any, prepared: 
     run_async(main())
 
 
+@pytest.mark.parametrize("more", [0, 5])
+def test_a_stream_of_redis_that_is_made_again_with_as_many_entries(
+    redis_at: str, redis: Any, more: int
+) -> None:
+    """Entries that others add to the stream are none of another one."""
+    name = f"again{more}"
+
+    def others(count: int) -> None:
+        for ts in range(count):
+            redis.xadd(name, {"data": json.dumps({"ts": ts})})
+
+    async def main() -> None:
+        epochs = Epochs(RedisEntries(redis_at, name))
+        await epochs.open()
+        for epoch in range(3):
+            others(epoch)
+            await epochs.write(epoch)
+        redis.xtrim(name, maxlen=1, approximate=False)
+        await epochs.write(3)
+        count = int(redis.xinfo_stream(name)["entries-added"])
+        assert count == 7
+        redis.delete(name)
+        others(count + more)
+        with pytest.raises(SnapshotError, match=r"lacks the results of epoch 3, .* the stream was deleted"):
+            await epochs.write(4)
+        await epochs.write(5)
+        others(2)
+        await epochs.write(6)
+        await epochs.sink.close()
+
+    run_async(main())
+
+
 @pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_redis_whose_limit_is_lowered(redis_at: str, redis: Any, kept: bool) -> None:
