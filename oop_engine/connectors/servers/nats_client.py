@@ -7,6 +7,9 @@ import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
+from urllib.parse import urlsplit
+
+from oop_engine.connectors.link import NotReadyError
 
 __all__ = ["nats_closed", "nats_connected"]
 
@@ -17,7 +20,10 @@ _CLOSE_S = 1.0
 async def nats_connected(
     nats: Any, server: str, error_cb: Callable[[Exception], Awaitable[None]], **options: Any
 ) -> Any:
-    """Return a client of the module ``nats``; raises its errors, and ``ssl.SSLError``, for which it waits for ever."""
+    """Return a client of the module ``nats``; raises its errors, and ``ssl.SSLError``, for which it waits for ever.
+
+    Raises ``NotReadyError`` for a server that has no room for one more client.
+    """
     failed: asyncio.Future[ssl.SSLError] = asyncio.get_running_loop().create_future()
 
     async def heard(error: Exception) -> None:
@@ -37,8 +43,28 @@ async def nats_connected(
             await nats_closed(client)
     if failed.done() and connecting.cancelled():
         raise failed.result()
-    await connecting
+    try:
+        await connecting
+    except (OSError, nats.errors.Error):
+        if await _is_full(server):
+            msg = "maximum connections exceeded"
+            raise NotReadyError(msg) from None
+        raise
     return client
+
+
+async def _is_full(server: str) -> bool:
+    """Tell whether a server has no room for one more client: the library tells only that the connection was reset."""
+    parts = urlsplit(server if "://" in server else f"nats://{server}")
+    with suppress(OSError, EOFError, TimeoutError, asyncio.LimitOverrunError):
+        async with asyncio.timeout(_CLOSE_S):
+            reader, writer = await asyncio.open_connection(parts.hostname, parts.port or 4222)
+            try:
+                await reader.readuntil(b"\r\n")  # about the server
+                return b"maximum connections exceeded" in await reader.readuntil(b"\r\n")
+            finally:
+                writer.close()
+    return False
 
 
 async def nats_closed(client: Any) -> None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import Page, Schema
-from oop_engine.connectors.link import UnreachableError
+from oop_engine.connectors.link import NotReadyError, UnreachableError
 from oop_engine.connectors.pace import read_on
 from oop_engine.errors import SetupError, TraceError
 from oop_engine.runners.event_loop import run_async
@@ -328,3 +328,29 @@ def test_a_message_has_its_subject_number_time_and_headers_as_columns(server: st
         ("told.b", 1, []), ("told.b", 2, [])
     ]  # fmt: skip
     assert 0 <= time.time() - data[0].about["_time"] / 1e9 < MOST_S
+
+
+def test_a_server_without_room_for_a_client_is_waited_for(tmp_path: Path) -> None:
+    """The library tells of a connection that was reset alone."""
+    nats: Any = pytest.importorskip("nats", reason="nats-py is not installed (the extra nats)")
+    port = free_port()
+    (tmp_path / "nats.conf").write_text(
+        f'listen: "127.0.0.1:{port}"\njetstream {{ store_dir: "{tmp_path}" }}\nmax_connections: 1\n'
+    )
+
+    async def main() -> None:
+        at = f"nats://127.0.0.1:{port}"
+        client = await nats.connect(at)
+        await client.jetstream().add_stream(name="full", subjects=["full.*"])
+        sink, source = JetStreamSubject(at, "full.a"), JetStream(at, "full", follow=False)
+        full = pytest.raises(NotReadyError, match="maximum connections exceeded")
+        with full:
+            await sink.open(SCHEMA, "run", [])
+        with full:
+            await anext(source.read(None))
+        await client.close()
+        await sink.open(SCHEMA, "run", [])
+        await sink.close()
+
+    with served([program("nats-server", "nats-server"), "-c", "nats.conf"], "Server is ready", tmp_path):
+        run_async(main())
