@@ -189,6 +189,18 @@ def test_rows_of_an_epoch_are_in_a_delta_table_once(tmp_path: Path) -> None:
     assert deltalake.DeltaTable(str(tmp_path)).version() == 1
 
 
+@pytest.mark.parametrize(
+    "kind", [pa.timestamp("ns"), pa.timestamp("ns", "UTC"), pa.list_(pa.timestamp("ns", "UTC")), pa.uint64()]
+)
+def test_a_delta_table_of_columns_that_no_reader_has_is_refused(kind: pa.DataType, tmp_path: Path) -> None:
+    pytest.importorskip("deltalake", reason="deltalake is not installed (the extra delta)")
+    schema = Schema({"at": pa.int64(), "what": kind}, "at", "m")
+    with pytest.raises(
+        UsageError, match=r"Delta cannot hold column 'what' of type .*: leave it out or cast it"
+    ):
+        run_async(DeltaFolder(tmp_path).open(schema, "run", []))
+
+
 def test_a_delta_table_of_other_columns_is_told(tmp_path: Path) -> None:
     deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed (the extra delta)")
     deltalake.write_deltalake(str(tmp_path), pa.table({"ts": [1]}))

@@ -310,6 +310,8 @@ def test_a_task_that_does_not_see_the_folder_says_so(tmp_path: Path) -> None:
         (Delta, pa.uint8()),
         (Delta, pa.duration("s")),
         (Delta, pa.timestamp("ns")),
+        (Delta, pa.timestamp("ns", "UTC")),
+        (Delta, pa.list_(pa.struct({"at": pa.timestamp("ns", "UTC")}))),
         (Delta, pa.null()),
         (Delta, pa.decimal256(50, 2)),
     ],
