@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING
 from oop_engine.system.lazy_names import shelf
 
 if TYPE_CHECKING:
+    from oop_engine.connectors.by_name import (
+        register_sink as register_sink,
+        register_source as register_source,
+    )
     from oop_engine.connectors.message_format import (
         MessageFormat as MessageFormat,
         register_message_format as register_message_format,

@@ -18,7 +18,7 @@ from tests.children import MOST_S
 
 PARTS = """
 from oop_engine.extend import LiveSink, LiveSource
-from oop_engine.connectors.by_name import register_source, register_sink
+from oop_engine.extend import register_sink, register_source
 
 class Numbers(LiveSource):
     async def read(self, position):
@@ -128,7 +128,7 @@ def test_a_package_that_fails_is_named(tmp_path: Path, wrong: str) -> None:
 
 WRONG_MAKERS = """
 from oop_engine.extend import LiveSink, LiveSource
-from oop_engine.connectors.by_name import register_sink, register_source
+from oop_engine.extend import register_sink, register_source
 
 @register_source("nothing")
 def nothing(address, options, schema):
