@@ -23,12 +23,11 @@ from oop_engine.query.sql.relation import Name, NamedStream, Names
 from oop_engine.query.sql.scalar.expressions import key_of
 from oop_engine.query.sql.stage import BOUNDS, Stage
 from oop_engine.query.sql.windows.brackets import bracket_of
-from oop_engine.query.sql.windows.calls import bucket, of_call
+from oop_engine.query.sql.windows.calls import bucket, of_call, truncated
 
 __all__ = ["Grouping"]
 
 _RESERVED = {"window", "window_start", "window_end", "time_start", "time_end", "change"}
-_TRUNCATED = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86_400}
 
 
 class Grouping:
@@ -100,9 +99,7 @@ class Grouping:
         if isinstance(node, exp.DateBin) and self._is_time(node.expression):
             return bucket(self._text, node, schema)
         if isinstance(node, exp.TimestampTrunc) and self._is_time(node.this):
-            seconds = _TRUNCATED.get(node.args["unit"].name.upper())
-            zone = getattr(schema.type_of(schema.progressing), "tz", None)
-            return Tumbling(f"{seconds} s") if seconds and zone in (None, "UTC") else None
+            return truncated(node.args["unit"].name.upper(), schema)
         return None
 
     def _over(self, node: Any) -> Any:

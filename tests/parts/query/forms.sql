@@ -236,3 +236,6 @@ SELECT id, sum(bytes) OVER (PARTITION BY host ORDER BY ts) AS s FROM log
 SELECT host, date_trunc('minute', ts) AS m, count(*) AS n, lag(count(*)) OVER (PARTITION BY host ORDER BY date_trunc('minute', ts)) AS d FROM log GROUP BY host, m
 SELECT host, m, n, n - lag(n) OVER (PARTITION BY host ORDER BY m) AS d FROM (SELECT host, date_trunc('minute', ts) AS m, count(*) AS n FROM log GROUP BY ALL)
 SELECT host, m, n, sum(n) OVER (PARTITION BY host ORDER BY m) AS d FROM (SELECT host, time_bucket(INTERVAL '1 minute', ts) AS m, count(*) AS n FROM log GROUP BY ALL)
+SELECT date_trunc('week', ts) AS w, host, count(*) AS n FROM log GROUP BY ALL
+SELECT date_trunc('week', ts + INTERVAL '3' DAY) AS w, count(*) AS n FROM log GROUP BY w
+SELECT time_bucket('1 minute', ts) AS m, count(*) AS n FROM log GROUP BY 1

@@ -25,6 +25,8 @@ STATES = [
      "over  grows with the keys: the last records of each k"),
     ("SELECT lag(v) OVER (PARTITION BY k ORDER BY ts) AS s FROM a",
      "over  grows with the keys: the last records of each k"),
+    ("SELECT date_trunc('week', ts) AS w, k, count(*) AS n FROM a GROUP BY ALL",
+     "agg  bounded: a partial aggregate of each k in each open window"),
     ("SELECT lag(v) OVER (ORDER BY ts) AS s FROM a", "over  bounded: the last records"),
     ("SELECT a.k FROM a JOIN b ON a.k = b.k AND b.ts BETWEEN a.ts - INTERVAL '1' SECOND AND a.ts + INTERVAL '5' MINUTE",
      "left records until the right bound is 300 s behind them, right ones until the left bound is 1 s behind them"),

@@ -23,6 +23,14 @@ INSTEAD_OF = {
     **dict.fromkeys(("UNIX_TIMESTAMP", "TO_UNIXTIME"), "epoch(ts)"),
     "FROM_UNIXTIME": "to_timestamp(x)",
     **dict.fromkeys(("LOCATE", "CHARINDEX"), "strpos(text, 'part')"),
+    **dict.fromkeys(("TUMBLE_START", "HOP_START", "SESSION_START"), "window_start"),
+    **dict.fromkeys(("TUMBLE_END", "HOP_END", "SESSION_END"), "window_end"),
+    **dict.fromkeys(("TUMBLE_ROWTIME", "HOP_ROWTIME", "SESSION_ROWTIME"), "window_time"),
+    **dict.fromkeys(("TUMBLINGWINDOW", "WINDOW"), "FROM TUMBLE(s, ts, INTERVAL '1' MINUTE)"),
+    **dict.fromkeys(
+        ("HOPPINGWINDOW", "SLIDINGWINDOW"), "FROM HOP(s, ts, INTERVAL '10' SECOND, INTERVAL '1' MINUTE)"
+    ),
+    **dict.fromkeys(("SESSIONWINDOW", "SESSION_WINDOW"), "FROM SESSION(s, ts, INTERVAL '5' MINUTE)"),
     **dict.fromkeys(("ARRAY", "STRUCT", "EXPLODE"), "one value a column; only list(x, 100) makes lists"),
 }
 """Functions of other dialects, in capitals, and their form here."""
@@ -78,6 +86,8 @@ def expected(text: str, words: str) -> str:
     >>> expected("TUMBLE(s, ts, 1 minute)", "Expecting )")
     "Expecting ): a length reads INTERVAL '1' MINUTE"
     """
+    if (window := re.search(r"(?i)\bWINDOW\s+(TUMBLING|HOPPING|SESSION)\b", text)) is not None:
+        return f"{words}: windows stand in FROM, {INSTEAD_OF[f'{window[1].upper()}WINDOW'].removeprefix('FROM ')}"
     found = _LENGTH.search(text)
     return f"{words}: a length reads INTERVAL '{found[1]}' {found[2].upper()}" if found else words
 

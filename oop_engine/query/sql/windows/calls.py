@@ -24,7 +24,7 @@ from oop_engine.query.sql.reading.mistakes import mistake
 from oop_engine.query.sql.scalar.literals import interval_us
 from oop_engine.query.sql.scalar.moments import ORIGIN_US, moment_us, origin_of
 
-__all__ = ["bucket", "of_call"]
+__all__ = ["bucket", "of_call", "truncated"]
 
 _OFFSET = "a last length moves where windows begin"
 _FORMS = {
@@ -34,6 +34,7 @@ _FORMS = {
     "SESSION": "SESSION(s, ts, INTERVAL '5' MINUTE): the gap alone",
 }
 _MOST_STEPS = 10_000
+_TRUNCATED = {"SECOND": "1 s", "MINUTE": "1 min", "HOUR": "1 h", "DAY": "1 day", "WEEK": "7 days"}
 
 
 def of_call(text: str, node: Any, lengths: Sequence[Any], schema: Schema) -> Windows | dict[str, Windows]:
@@ -100,3 +101,12 @@ def bucket(text: str, node: Any, schema: Schema) -> Windows:
     micros = ORIGIN_US if given is None else moment_us(text, given)
     origin = datetime(1970, 1, 1) + timedelta(microseconds=micros)
     return Tumbling(size, origin.replace(tzinfo=ZoneInfo("UTC")) if kind.tz else origin)
+
+
+def truncated(unit: str, schema: Schema) -> Windows | None:
+    """Return the windows of ``date_trunc(unit, ts)``; None: they are of no one length, or of another zone."""
+    zone = getattr(schema.type_of(schema.progressing), "tz", None)
+    if unit not in _TRUNCATED or zone not in (None, "UTC"):
+        return None
+    monday = datetime(2000, 1, 3, tzinfo=ZoneInfo("UTC") if zone else None)
+    return Tumbling(_TRUNCATED[unit], monday if unit == "WEEK" else 0)
