@@ -49,6 +49,7 @@ from oop_engine.service.checkpoint_folder import CheckpointFolder
 from oop_engine.service.service import Service
 from oop_engine.sinks import Callback
 from oop_engine.sources import Generated
+from oop_engine.system.kernel import COMPILES, numba
 from tests.simulation.virtual_time import run_virtual
 
 __all__ = ["MARGINS", "Day", "grown", "soak"]
@@ -265,6 +266,8 @@ def grown(found: list[Day]) -> list[str]:
 def main() -> int:
     logging.disable(logging.WARNING)
     days, *family = sys.argv[1:]
+    if COMPILES:
+        numba()  # 40 MB that are imported once kernels have been called often: no growth of the service
     found = soak(int(days), every_s=300, family=family[0]) if family else soak(int(days))
     print(" ".join(f"{name:>12}" for name in Day._fields))
     for day in found:
