@@ -27,6 +27,7 @@ from typing import Any, Self
 from oop_engine.core.change import Change
 from oop_engine.core.errors import ContractError, UsageError
 from oop_engine.core.graphs.graph import Graph, Stream
+from oop_engine.core.graphs.statistics import Statistics
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
@@ -82,16 +83,16 @@ class Local:
         keep_freed()
         self.plan = graph.plan()
         self.operators = self.plan.open()
-        self.statistics = statistics_of(self.plan)
+        self._statistics = statistics_of(self.plan)
         self._changes = Changes(self.plan)
         self._clocks = Clocks(self.plan)
-        self.way = Way(self.plan, self.statistics, self._clocks, on_result, self._stop)
+        self.way = Way(self.plan, self._statistics, self._clocks, on_result, self._stop)
         leave = leaves(self.plan, exact=exact)
         self._stations = {
             name: Station(name, operator, Inbox(operator, leave[name], capacity, room))
             for name, operator in self.operators.items()
         }
-        plan, stations, seen = self.plan, self._stations, self.statistics
+        plan, stations, seen = self.plan, self._stations, self._statistics
         routes = {
             stream: [
                 LocalRoute(stream, node, port, plan, seen, self._changes, check, stations.get(node))
@@ -445,6 +446,17 @@ class Local:
         on_their_way = any(self._pushing.values()) or any(self._lanes.values())
         return not on_their_way and all(s.inbox.idle for s in self._stations.values())
 
+    @property
+    def statistics(self) -> Statistics:
+        """What it has measured so far.
+
+        States are looked at before and behind each bound, after the first page and every 64 pages, and here.
+        """
+        for station in self._stations.values():
+            if station.unseen and not station.inbox.busy:
+                self.way.look(station, 0, Signal.TICK)
+        return self._statistics
+
     async def snapshot(self) -> dict[str, bytes]:
         """Return the state of every operator, and of the runner, after all that was pushed; nobody pushes meanwhile."""
         return {name: packed() for name, packed in (await self.captured()).items()}
@@ -473,7 +485,7 @@ class Local:
 
         states.restore(self.plan.name, "Local", self.operators, saved, load, fresh)
         for name, operator in self.operators.items():
-            self.statistics.operators[name].before = operator.counts()
+            self._statistics.operators[name].before = operator.counts()
 
     def leave(self) -> None:
         """Let the block be left without ending the sources: nothing that is incomplete comes out, nor anything else.
@@ -486,7 +498,7 @@ class Local:
         self._ended.update(self._now)
         self._open.clear()
         for name, operator in self.operators.items():
-            self.statistics.operators[name].counts = operator.counts()
+            self._statistics.operators[name].counts = operator.counts()
         tasks = [*filter(None, self._workers), *self._soon.values(), *self._endings]
         for task in sorted(tasks, key=asyncio.Task.get_name):
             task.cancel()
@@ -577,7 +589,7 @@ class Local:
                 if isinstance(envelope.message, Signal):
                     await self._tick(station, envelope)
             if not ports:
-                self.statistics.operators[name].counts = station.operator.counts()
+                self._statistics.operators[name].counts = station.operator.counts()
                 for routes in station.routes:
                     await self.way.send(routes, Signal.END, envelope.now, envelope.born)
             inbox.done()

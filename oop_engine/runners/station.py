@@ -18,7 +18,7 @@ from oop_engine.core.graphs.graph import Plan, Stream
 from oop_engine.core.graphs.statistics import Statistics
 from oop_engine.core.operator import Message, Operator
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import GroupWise
+from oop_engine.core.punctuation import NEVER, GroupWise
 from oop_engine.core.sizes import row_bytes
 from oop_engine.runners.backlog import Backlog, Envelope, Leave
 from oop_engine.runners.changes import Changes
@@ -35,6 +35,8 @@ _SOON = knob(__name__, "_SOON", 4)
 """Rows of a page that is small; how many emissions of a message are handled at once, those behind it together."""
 _EACH = knob(__name__, "_EACH", 1024)
 """Bytes of a message, beside its content."""
+_LOOKS = knob(__name__, "_LOOKS", 64)
+"""Pages between two looks at a state, which takes as long as a fifth of the way of a row."""
 _FOR_OPERATORS = Change, Signal
 
 
@@ -114,10 +116,15 @@ class Inbox:
 
 
 class Station:
-    """Operator ``name``, the ``inbox`` in front of it, and where its output goes, ``routes`` by port."""
+    """Operator ``name``, the ``inbox`` in front of it, and where its output goes, ``routes`` by port.
+
+    ``unseen``: the pages that it has handled, the last one at ``now``, since its state was looked at; as soon as they
+    are ``most`` it is looked at again, the first time behind the first of them.
+    """
 
     def __init__(self, name: str, operator: Operator, inbox: Inbox) -> None:
         self.name, self.operator, self.inbox = name, operator, inbox
+        self.unseen, self.most, self.now = 0, 1, NEVER
         self.routes: list[list[LocalRoute]] = []
         self.passes = type(operator).on_page is Operator.on_page and not operator.makes_progress
 
@@ -190,6 +197,9 @@ class Way:
             await self.send(station.routes[0], message, now, born, alone=alone)
             return
         operator, emissions, ports = station.operator, None, len(station.routes)
+        is_page = isinstance(message, Page)
+        if station.unseen and not is_page:  # before it frees what there is
+            self.look(station, port, message)
         at_edge, busy_s, left, sent = operator.makes_progress, 0.0, 0, 0
         while True:
             began = wall()
@@ -218,14 +228,22 @@ class Way:
             sent += 1
             alone = not more and sent <= _SOON and station.inbox.empty
             await self.send(station.routes[out], answer, now, began if at_edge else born, alone=alone)
-        if left:
-            figures = self._statistics.operators[station.name]
-            figures.burst = max(figures.burst, left)
+        figures = self._statistics.operators[station.name]
+        figures.busy_s += busy_s
+        if left > figures.burst:
+            figures.burst = left
+        station.now, station.unseen = now, station.unseen + 1
+        if not is_page or station.unseen >= station.most:
+            self.look(station, port, message)
+
+    def look(self, station: Station, port: int, message: Message | Signal) -> None:
+        """Note the state of an operator as it is behind, or in front of, a message."""
         try:
-            state = operator.state()
+            state = station.operator.state()
         except faults() as error:
-            blame(error, self._graph, station.name, operator, port, message)
-        self._statistics.observe(station.name, state, now, busy_s)
+            blame(error, self._graph, station.name, station.operator, port, message)
+        station.unseen, station.most = 0, _LOOKS
+        self._statistics.observe(station.name, state, station.now, 0.0)
 
     def blame(self, station: Station, error: BaseException) -> NoReturn:
         """Raise an error of the work of an operator, which is that of every task, unless this one was cancelled."""

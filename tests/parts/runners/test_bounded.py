@@ -60,9 +60,9 @@ def test_a_page_goes_all_the_way_before_the_next_is_made(on: Runner, messages: i
             seen.append(len(result.message))
 
     replay(graph, {"s": [Page.of(S, {"ts": [1], "k": [1]})] * messages}, on=on, on_result=receive)
-    assert (
-        len(seen) == 2 * len(behind) == (messages if on == "inline" else 1) * 120
-    )  # Local takes what waits together
+    times = len(seen) // 120
+    assert len(seen) == 2 * len(behind) == 120 * times
+    assert times == messages if on == "inline" else 1 <= times <= messages  # Local takes what waits together
     assert max(behind) <= (0 if on == "inline" else 40)  # two inboxes of 16, and what is in the hands
 
 
