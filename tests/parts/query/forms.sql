@@ -239,3 +239,8 @@ SELECT host, m, n, sum(n) OVER (PARTITION BY host ORDER BY m) AS d FROM (SELECT 
 SELECT date_trunc('week', ts) AS w, host, count(*) AS n FROM log GROUP BY ALL
 SELECT date_trunc('week', ts + INTERVAL '3' DAY) AS w, count(*) AS n FROM log GROUP BY w
 SELECT time_bucket('1 minute', ts) AS m, count(*) AS n FROM log GROUP BY 1
+SELECT id, ts + id * INTERVAL '2' SECOND AS t, ts - INTERVAL '1' HOUR * kind AS u, id * (ts - TIMESTAMP '2026-01-01') AS v FROM log
+SELECT id, epoch(ts - lag(ts) OVER (PARTITION BY host ORDER BY ts, id)) AS s, extract(epoch FROM INTERVAL '90.5' SECOND) AS e FROM log
+SELECT host, avg(epoch(gap)) AS g FROM (SELECT host, ts - lag(ts) OVER (PARTITION BY host ORDER BY ts, id) AS gap FROM log) GROUP BY host
+SELECT id FROM (SELECT id, ts - lag(ts) OVER (ORDER BY ts, id) AS gap FROM log) WHERE gap > INTERVAL '5 seconds'
+SELECT host, session, count(*) AS n FROM (SELECT host, ts, id, sum(new) OVER (PARTITION BY host ORDER BY ts, id ROWS UNBOUNDED PRECEDING) AS session FROM (SELECT *, CASE WHEN ts - lag(ts) OVER (PARTITION BY host ORDER BY ts, id) <= INTERVAL '10 seconds' THEN 0 ELSE 1 END AS new FROM log)) GROUP BY host, session

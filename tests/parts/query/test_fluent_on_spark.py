@@ -10,7 +10,7 @@ from oop_engine import run, stream
 from oop_engine.operators import Session, Sliding
 from oop_engine.operators.windows import Windows
 from oop_engine.query import DataStream, as_graph
-from oop_engine.windows import Delimited, Landmark, LastRows, PartitionedTupleBased, TupleBased
+from oop_engine.windows import Delimited, Landmark, LastRows, PartitionedTupleBased, RowsBetween, TupleBased
 from tests.parts.query.duck import logs, same_rows
 
 pytestmark = pytest.mark.spark
@@ -42,6 +42,7 @@ QUERIES = {
     "last": windowed(LastRows(5, "20 s")),
     "rows": ordered(TupleBased(10, 5, order="time")),
     "rows_of_key": windowed(PartitionedTupleBased(5, 2, order="time")),
+    "between": windowed(RowsBetween(-1, 2, carry=("id",), tie=("id",))),
     "whole": LOG.group_by("host").agg(n="count(*)"),
     "pairs": LOG.join(OTHER, on="host", within="10 s", where="bytes > bytes_right").select("id", "id_right"),
     "full": LOG.join(OTHER, on=["host", "kind"], within=("0 s", "15 s"), how="full").select("id", "id_right"),

@@ -23,6 +23,7 @@ INSTEAD_OF = {
     **dict.fromkeys(("UNIX_TIMESTAMP", "TO_UNIXTIME"), "epoch(ts)"),
     "FROM_UNIXTIME": "to_timestamp(x)",
     **dict.fromkeys(("LOCATE", "CHARINDEX"), "strpos(text, 'part')"),
+    **dict.fromkeys(("TO_SECONDS", "TO_MINUTES", "TO_HOURS", "TO_DAYS"), "x * INTERVAL '1' SECOND"),
     **dict.fromkeys(("TUMBLE_START", "HOP_START", "SESSION_START"), "window_start"),
     **dict.fromkeys(("TUMBLE_END", "HOP_END", "SESSION_END"), "window_end"),
     **dict.fromkeys(("TUMBLE_ROWTIME", "HOP_ROWTIME", "SESSION_ROWTIME"), "window_time"),

@@ -117,11 +117,15 @@ def _of_times(of: Expressions, node: Any, a: Typed, b: Typed) -> Typed:
         length, other = (a, b) if pa.types.is_duration(a.kind) else (b, a)
         if length.is_literal and other.is_literal and isinstance(other.value, int):
             return literal(length.value * other.value, length.kind)
+        if pa.types.is_integer(other.kind):
+            return of.typed(pc.multiply_checked(length.expression, other.expression.cast(pa.int64())), node)
     if (days := _of_days(of, node, a, b)) is not None:
         return days
     a, b = (cast(one, pa.timestamp("us")) if pa.types.is_date(one.kind) else one for one in (a, b))
     if not isinstance(node, exp.Add | exp.Sub):
-        raise mistake(of.text, node, f"{a.kind} and {b.kind} can be added and subtracted alone")
+        raise mistake(
+            of.text, node, f"{a.kind} and {b.kind} can be added and subtracted, and a length times an integer"
+        )
     if pa.types.is_integer(a.kind) or pa.types.is_integer(b.kind):
         raise mistake(of.text, node, "an integer is no length of time: write INTERVAL '5' SECOND")
     return of.typed(_FLOATING[type(node)](a.expression, b.expression), node)

@@ -144,9 +144,11 @@ class Expressions:
             for one in values
         ]
 
-    def moment(self, node: Any) -> Typed:
-        """Return a moment or a day; a text is read as one."""
+    def moment(self, node: Any, *, or_length: bool = False) -> Typed:
+        """Return a moment or a day, or a length of time; a text is read as a moment."""
         value = self.of(node)
+        if or_length and pa.types.is_duration(value.kind):
+            return value
         if value.is_literal and is_text(value.kind):
             return literal_as(self.text, value, pa.timestamp("us"), node)
         if is_text(value.kind):
@@ -178,7 +180,9 @@ class Expressions:
             raise mistake(self.text, node, f"{words}: {way_out}")
         if name not in FUNCTIONS:
             raise mistake(self.text, node, _unknown(name, node))
-        values = [self.moment(part) if name in PARTS else self.of(part) for part in parts]
+        values = [
+            self.moment(part, or_length=name == "EPOCH") if name in PARTS else self.of(part) for part in parts
+        ]
         try:
             return self.typed(FUNCTIONS[name](*values), node)
         except ValueError as error:

@@ -157,6 +157,10 @@ def _to_moment(unit: str) -> Function:
 
 
 def _seconds(value: Typed) -> Any:
+    """Return the seconds since 1970, or those of a length of time."""
+    if pa.types.is_duration(value.kind):
+        micros = value.expression.cast(pa.duration("us")).cast(pa.int64())
+        return pc.divide(micros.cast(pa.float64()), pc.scalar(1e6))
     moment = value if pa.types.is_timestamp(value.kind) else cast(value, pa.timestamp("us"))
     micros = moment.expression.cast(_with_unit(moment.kind, "us")).cast(pa.int64())
     return pc.divide(micros.cast(pa.float64()), pc.scalar(1e6))

@@ -38,7 +38,7 @@ def _extracted(of: Expressions, node: Any) -> Typed:
             node,
             f"no part {part!r} of a moment; there are {', '.join(PARTS)}{did_you_mean(part, PARTS)}",
         )
-    return of.typed(PARTS[part](of.moment(node.expression)), node)
+    return of.typed(PARTS[part](of.moment(node.expression, or_length=part == "EPOCH")), node)
 
 
 def _truncated(of: Expressions, node: Any) -> Typed:
