@@ -450,9 +450,11 @@ class Local:
     def statistics(self) -> Statistics:
         """What it has measured so far.
 
-        States are looked at before and behind each bound, after the first page and every 64 pages, and here.
+        States are looked at before and behind each bound, after the first page and every 64 pages, and here, unless
+        from another thread.
         """
-        for station in self._stations.values():
+        here = self._thread in (None, get_ident())
+        for station in self._stations.values() if here else ():
             if station.unseen and not station.inbox.busy:
                 self.way.look(station, 0, Signal.TICK)
         return self._statistics

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -68,6 +69,17 @@ async def test_a_state_is_that_of_now_when_somebody_asks() -> None:
         for ts in range(PAGES):
             await local.push("in", page(ts), at_once=True)
             assert local.statistics.operators["held"].state.tuples == ts + 1
+
+
+async def test_another_thread_sees_what_was_seen_last() -> None:
+    async with Local(graph(), lambda _: None) as local:
+        await local.push("in", page(0), at_once=True)
+        await local.push("in", page(1), at_once=True)
+        held = local.operators["held"]
+        assert isinstance(held, Held)
+        seen = await asyncio.to_thread(lambda: local.statistics.state.tuples)
+        assert (seen, held.asked) == (1, 1)
+        assert local.statistics.state.tuples == 2
 
 
 async def test_pages_between_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
