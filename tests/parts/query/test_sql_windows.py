@@ -121,3 +121,17 @@ def test_sessions_of_several_keys(gap: int, keys: list[str]) -> None:
     assert same_rows(
         found, answers(f"SELECT {named}, count(*) AS n FROM {sessions(gap, keys)} {tail}", TABLES)
     )
+
+
+@pytest.mark.parametrize(
+    "frame", ["PARTITION BY host ORDER BY window_end ROWS 1 PRECEDING", "PARTITION BY window_end"]
+)
+def test_a_frame_reads_the_final_rows_of_changes(frame: str) -> None:
+    ours = (
+        f"SELECT host, window_end, sum(count(*)) OVER ({frame}) AS s FROM TUMBLE(log, ts, INTERVAL '30' SECOND) "
+        "GROUP BY host, window_end EMIT CHANGES"
+    )
+    bucket = "time_bucket(INTERVAL '30 seconds', ts) + INTERVAL '30 seconds' AS window_end"
+    groups = f"SELECT host, {bucket}, count(*) AS n FROM log GROUP BY ALL"
+    wanted = answers(f"SELECT host, window_end, sum(n) OVER ({frame}) AS s FROM ({groups})", TABLES)
+    assert same_rows(sql(ours, **streams(TABLES)).run().table, wanted)

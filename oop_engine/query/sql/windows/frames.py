@@ -76,8 +76,9 @@ def _over(text: str, stage: Stage, frame: Frame, calls: Mapping[str, Any]) -> Na
     """Return the relation with the calls over one frame, by the names of their columns."""
     relation = stage.relation
     schema, time = relation.stream.schema, relation.time
+    columns = schema.plain().names
     new = {
-        name: f"_{name}" if name in BOUNDS else name for name in schema.names
+        name: f"_{name}" if name in BOUNDS else name for name in columns
     }  # results have extents of their own
     given = {own: name for name, own in new.items()}
     arguments: dict[str, Any] = {}
@@ -93,8 +94,8 @@ def _over(text: str, stage: Stage, frame: Frame, calls: Mapping[str, Any]) -> Na
         windows = SlideByTuple(as_length(frame.first, schema.unit), carry=carry, own=True)
     operator = WindowAggregate(windows, made, keys, stamp="start")
     stream = then(prepared, "over", operator, None if frame.bounded else _UNBOUNDED)
-    columns = {**new, time: "window_start", **{name: name for name in made}}
-    found = replace(relation, stream=project(stream, columns))
+    shown = {**new, time: "window_start", **{name: name for name in made}}
+    found = replace(relation, stream=project(stream, shown))
     filled = {
         name: _filled(replace(stage, relation=found).expressions(text), found, name, value)
         for name, call in calls.items()
