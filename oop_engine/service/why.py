@@ -29,7 +29,11 @@ class RunningGraph(Protocol):
 
     plan: Plan
     operators: dict[str, Operator]
-    statistics: Statistics
+
+    @property
+    def statistics(self) -> Statistics:
+        """What it has measured so far."""
+        ...
 
 
 @dataclass(frozen=True)
