@@ -59,7 +59,7 @@ def disorder_of(feed: Any, schema: Schema, per: Sequence[str], name: str) -> Dis
         why = "its feed is not known yet" if feed is None else "its feed can be read only once"
         msg = (
             f"source {name!r}: how late may a record be? The disorder cannot be measured, for {why}: "
-            "give it, as in event_time(column, disorder='90 s')"
+            "give it, event_time('ts', disorder='90 s'), or in SQL WATERMARK FOR ts AS ts - INTERVAL '90' SECOND"
         )
         raise UsageError(msg)
     found = profile_of(feed, schema, per, name)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["ALL", "Finish"]
+from oop_engine.core.errors import UsageError
+
+__all__ = ["ALL", "Finish", "check_plain"]
 
 
 @dataclass(frozen=True)
@@ -49,3 +52,17 @@ class Finish:
 
 ALL = Finish()
 """All columns and rows, as they come."""
+
+
+def check_plain(place: str, finishes: Mapping[str, Finish]) -> None:
+    """Raise ``UsageError`` if a result has an ORDER BY or a LIMIT, which a graph does not have.
+
+    ``place`` is that of the message, ``finishes`` are by the names of results.
+    """
+    for name, finish in finishes.items():
+        if finish.needs_all:
+            msg = (
+                f"{place}: ORDER BY and LIMIT of {name!r} need all results, and a graph emits them one by one: leave "
+                "them out, or run the query by itself, query.run() or `oop-engine sql`"
+            )
+            raise UsageError(msg)

@@ -12,7 +12,7 @@ from oop_engine.core.page import Page
 from oop_engine.face import run
 from oop_engine.query.columns_read import columns_read
 from oop_engine.query.feeds import opened, profile_of
-from oop_engine.query.finish import Finish
+from oop_engine.query.finish import Finish, check_plain
 from oop_engine.query.graph_of import Built, built
 from oop_engine.query.step import StepOutput, steps_of
 from oop_engine.runners.dispatch import Result
@@ -31,11 +31,14 @@ __all__ = ["Runnable", "as_graph"]
 def as_graph(results: Mapping[str, Runnable], name: str = "query") -> Graph:
     """Return the graph of several results, a sink each under its name; equal steps are one node.
 
+    Raises ``UsageError`` for a result with ORDER BY or LIMIT.
+
     >>> from oop_engine import stream
     >>> log = stream("log", {"ts": "int64"}).event_time("ts", "ordered", unit="s")
     >>> list(as_graph({"all": log, "old": log.filter("ts < 10")}).nodes)
     ['log', 'event-time', 'all', 'filter', 'old']
     """
+    check_plain("as_graph", {sink: one._finish for sink, one in results.items()})
     return built(name, {sink: one._output for sink, one in results.items()}).graph
 
 

@@ -148,6 +148,7 @@ def graph_of(path: Path) -> Graph:
 
 def graph_in_sql(path: Path, *, live: bool) -> Graph:
     """Return the graph of the statements in a file: a sink for each INSERT, and ``result`` for a last SELECT."""
+    from oop_engine.query.finish import check_plain
     from oop_engine.query.graph_of import built
     from oop_engine.query.sql.entry import results_of
 
@@ -158,6 +159,7 @@ def graph_in_sql(path: Path, *, live: bool) -> Graph:
     if not results:
         msg = f"{path}: has no result: end it with a SELECT, or write INSERT INTO sink SELECT ..."
         raise UsageError(msg)
+    check_plain(str(path), {name: one.finish for name, one in results.items()})
     made = built(path.stem, {name: one.output for name, one in results.items()}, measure=not live)
     if live and made.unbounded:
         name, why = next(iter(made.unbounded.items()))

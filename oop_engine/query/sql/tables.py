@@ -62,7 +62,9 @@ class Tables:
                     f"the event time {mark.column!r} must be a TIMESTAMP; give a stream for one of integers"
                 )
                 raise mistake(self._text, tree.this.this, words)
-            disorder = "upstream" if statement.upstream else self._disorder(mark.text, mark.column)
+            disorder = (
+                "upstream" if statement.upstream else self._disorder(mark.text, mark.column, tree.this.this)
+            )
             try:
                 self._given[name] = columns.event_time(
                     mark.column, disorder, per=mark.per, idle=statement.idle
@@ -127,7 +129,7 @@ class Tables:
         words = f"which column is the event time? {which}: {way_out}"
         raise mistake(self._text, node, words)
 
-    def _disorder(self, text: str, column: str) -> Any:
+    def _disorder(self, text: str, column: str, place: Any) -> Any:
         """Return how late records may be by ``ts - INTERVAL '90' SECOND``."""
         [statement] = statements_in(text)
         node = statement.tree
@@ -137,4 +139,4 @@ class Tables:
             if isinstance(node.expression, exp.Literal) and not node.expression.is_string:
                 return int(node.expression.this)
             return timedelta(microseconds=interval_us(text, node.expression))
-        raise mistake(text, node, f"a watermark reads {column} - INTERVAL '90' SECOND")
+        raise mistake(self._text, place, f"a watermark reads {column} - INTERVAL '90' SECOND; got {text}")

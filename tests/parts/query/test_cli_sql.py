@@ -129,6 +129,10 @@ def test_the_plan(folder: Path) -> None:
             "access: 'host' is text, and no event time; columns of times: ts",
         ),
         (["SELECT 1", "--table", "log"], "must be NAME=FILE"),
+        (
+            ["CREATE TABLE log (ts TIMESTAMP, WATERMARK FOR ts AS INTERVAL '9' SECOND); SELECT ts FROM log"],
+            "column 14: a watermark reads ts - INTERVAL '90' SECOND; got INTERVAL '9' SECOND",
+        ),
         ([], "the prompt needs a terminal"),
     ],
 )
@@ -172,3 +176,12 @@ def test_the_prompt_remembers_views(folder: Path) -> None:
     assert "event time ts" in str(*session.answer("\\profile access.csv"))
     assert "agg" in str(*session.answer("\\explain SELECT count(*) FROM a;"))
     assert "ends with" in str(*session.answer("\\h"))
+
+
+def test_an_order_is_refused_where_results_are_emitted_one_by_one(folder: Path) -> None:
+    (folder / "query.sql").write_text(SCRIPT.replace("GROUP BY ALL", "GROUP BY ALL ORDER BY n LIMIT 1"))
+    live = ("--source", "access=tail:access.csv", "--sink", "counts=parquet:out", "--checkpoint", "state")
+    for arguments in (("access.csv",), live):
+        done = called("run", "query.sql", *arguments)
+        assert done.exit_code == 2
+        assert "ORDER BY and LIMIT of 'counts' need all results" in done.stderr
