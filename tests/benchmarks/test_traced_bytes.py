@@ -54,7 +54,7 @@ def test_reported_bytes_are_those_that_are_handed_out(
     name: str, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory, "_LARGE", 1 << 62)  # tracemalloc does not see memory that is mapped
-    few = max(2048, rows)
+    few = max(1024, rows)
     grown(name, rows, few)  # as below, so that what it compiles and caches is there
     tracemalloc.start()
     try:

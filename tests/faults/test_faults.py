@@ -146,6 +146,14 @@ def test_times_of_a_scenario_are_measured_once_and_said_again_while_the_same_is_
     assert "another" not in times
 
 
+def test_times_with_a_fault_that_slows_are_those_of_one_turn() -> None:
+    times, module = Times(), SimpleNamespace(turns=lambda _, turns: turns)
+    times.watch(module, "turns")
+    assert module.turns({}, 7) == 7
+    times.once()
+    assert module.turns({}, 7) == 1
+
+
 @pytest.mark.parametrize("name", ["a balancer moves nothing", "panes are kept as windows"])
 def test_a_fault_can_be_planted_in_functions_that_are_loaded(name: str) -> None:
     code = """

@@ -25,9 +25,10 @@ class Times:
         self._of = dict[str, list[Told]]()
         self._recorded: list[Told] = []
         self._left = deque[Told]()
+        self._once = False
 
     def watch(self, module: Any, function: str) -> None:
-        """Put a function that measures what its first argument names behind this record."""
+        """Put a function that measures what its first argument names, so many turns, behind this record."""
         setattr(module, function, partial(self._called, getattr(module, function)))
 
     def __contains__(self, scenario: str) -> bool:
@@ -42,11 +43,15 @@ class Times:
         """Return the recorded times from now on, as long as the same is asked in the same order."""
         self._left = deque(self._of.get(scenario, ()))
 
+    def once(self) -> None:
+        """Measure one turn from now on: a fault that slows makes a time many times as long."""
+        self._once = True
+
     def _called(self, measure: Measure, asked: Mapping[str, Any], *more: Any) -> Any:
         names = tuple(asked)
         if self._left and self._left[0][0] == names:
             return self._left.popleft()[1]
         self._left.clear()
-        found = measure(asked, *more)
+        found = measure(asked, *(1 if self._once else turns for turns in more))
         self._recorded.append((names, found))
         return found

@@ -70,6 +70,14 @@ def test_a_bound_takes_as_many_calls_whatever_the_tuples_that_it_passes() -> Non
     assert found[-1] < found[-2] + MORE
 
 
+def test_rows_that_slide_take_as_many_calls_whatever_the_rows_of_a_page() -> None:
+    found = []
+    for rows in (200, 5000, 200, 5000):
+        operator = WindowAggregate(TupleBased(64, 1), {"most": Max("v")}).opened(SCHEMA)
+        found.append(of_page(operator, page(rows, 1)) + of_bound(operator, 1000))
+    assert found[-1] < found[-2] + MORE
+
+
 def test_no_bound_takes_many_more_calls_than_another_that_closes_as_many_windows() -> None:
     """Two stacks turn once in a window; the turn is in a kernel."""
     operator = WindowAggregate(Sliding(100, 1), {"most": Max("v")}, strategy="panes").opened(SCHEMA)
