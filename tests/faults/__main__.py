@@ -4,7 +4,7 @@
 
 Tries each fault with the scenarios and tests that ``planted.toml`` names for it, the quickest first, until two claims
 or tests have noticed it and the scenarios that are left have no claim that no fault has moved yet; ``--all``: with all
-of them and with all other scenarios, which takes an hour.  Prints a line for each try while it runs, then a table of
+of them and with all other scenarios.  Prints a line for each try while it runs, then a table of
 the faults and one of the claims.  Ends with 1 if a claim does not hold without a fault, if no fault makes it fail, or
 if fewer than two claims or tests notice a fault.  A claim on times has to fail twice in a row.  Asked for some
 scenarios alone, only their claims are checked.
