@@ -9,19 +9,22 @@ from oop_engine.core.graphs.graph import Plan
 from oop_engine.core.graphs.leading import leading_to
 from oop_engine.core.graphs.lengths import doubtful_lengths
 from oop_engine.core.graphs.waiting import waiting
+from oop_engine.core.operator import Operator
 
 __all__ = ["hints", "lost_in_a_crash"]
 
 
-def hints(plan: Plan) -> list[str]:
+def hints(plan: Plan, operators: Mapping[str, Operator]) -> list[str]:
     """Return a line for each source that must carry punctuation, or must not fall silent, and each length to doubt.
 
+    ``operators``: those of the plan, opened, by name.
+
     >>> from oop_engine import Graph
-    >>> hints(Graph("empty").plan())
+    >>> hints(Graph("empty").plan(), {})
     Traceback (most recent call last):
     oop_engine.core.errors.GraphError: graph 'empty': there is no source
     """
-    return [*waiting(plan).values(), *_silent(plan), *doubtful_lengths(plan)]
+    return [*waiting(plan).values(), *_silent(plan, operators), *doubtful_lengths(plan)]
 
 
 def lost_in_a_crash(plan: Plan, sources: Mapping[str, LiveSource]) -> list[str]:
@@ -34,22 +37,17 @@ def lost_in_a_crash(plan: Plan, sources: Mapping[str, LiveSource]) -> list[str]:
     ]
 
 
-def _silent(plan: Plan) -> list[str]:
+def _silent(plan: Plan, operators: Mapping[str, Operator]) -> list[str]:
     """Return a line for each source beside others, behind which nothing goes by the arrival clock."""
-    opened = plan.open()
+    sources = {node.name for node in plan.of_kind("source")}
+    before = {name: sources & leading_to(plan, name) for name in operators}
     lines = []
     for source in plan.of_kind("source"):
-        behind = {name for name in opened if source.name in leading_to(plan, name)}
-        waiters = [name for name in opened if name in behind and opened[name].waits]
-        shared = [name for name in waiters if len(_sources(plan, name)) > 1]
-        if shared and not any(opened[name].clock_every for name in behind):
+        behind = [name for name in operators if source.name in before[name]]
+        shared = [name for name in behind if operators[name].waits and len(before[name]) > 1]
+        if shared and not any(operators[name].clock_every for name in behind):
             lines.append(
                 f"graph {plan.name!r}: while source {source.name!r} is silent, {', '.join(map(repr, shared))} "
                 f"wait{'s' * (len(shared) == 1)} for it; Punctuate(Heartbeat(...)) behind it goes by the clock then"
             )
     return lines
-
-
-def _sources(plan: Plan, name: str) -> set[str]:
-    before = leading_to(plan, name)
-    return {node.name for node in plan.of_kind("source") if node.name in before}

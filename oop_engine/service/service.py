@@ -104,7 +104,7 @@ class Service:
         self.outlets.stop = stop
         sources = {name: inlet.source for name, inlet in self.inlets.items()}
         lost = [] if self._folder is None else lost_in_a_crash(self.plan, sources)
-        for line in [*hints(self.plan), *lost]:
+        for line in [*hints(self.plan, self.local.operators), *lost]:
             _LOG.warning("%s", line)
         async with AsyncExitStack() as stack:
             stack.push_async_exit(self._close)
