@@ -119,9 +119,12 @@ class Schemas:
             if status == 404 and error.error_code in _NO_SCHEMA:
                 return None
             passes = status in _PASSING or status >= 500
-            kind, words = (UnreachableError, "fails") if passes else (SetupError, "refuses")
-            msg = f"{self._place}: {words} ({self._clean(error)})"
-            raise kind(msg + ("" if passes else ": check its address, the name, the password")) from None
+            words = self._clean(error)
+            if passes:
+                msg = f"{self._place}: fails ({words})"
+                raise UnreachableError(msg) from ConnectionError(words)
+            msg = f"{self._place}: refuses ({words}): check its address, the name, the password"
+            raise SetupError(msg) from None
         except ValueError as error:
             msg = f"{self._place}: no schema registry answers ({self._clean(error)}): check the address"
             raise SetupError(msg) from None

@@ -381,6 +381,7 @@ def test_a_registry_that_fails_is_tried_again_and_one_that_refuses_ends_the_serv
         ] * 2
     lines = [line for line in caplog.messages if "schema registry" in line]
     assert "the connection is lost" in lines[0]
+    assert lines[0].count("schema registry at") == 1
     assert "is back" in lines[1]
     for status, body, words in (
         (401, b'{"error_code": 40101, "message": "Unauthorized"}', "refuses"),
