@@ -288,6 +288,9 @@ class Validation:
         fresh = good & bad
         good &= ~bad
         column = rows.column(field.name)
+        if pa.types.is_nested(column.type):  # which Arrow cannot compare
+            self._refuse(rows, f"{field.name}: cannot read its values as {field.type}", fresh)
+            return
         for value in column.filter(pa.array(fresh)).unique()[:_MOST_REASONS]:
             reason = (
                 f"{field.name}: cannot read {_shown(value)} as {field.type}{self._hint(value, field.type)}"

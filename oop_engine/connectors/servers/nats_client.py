@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from oop_engine.connectors.link import NotReadyError
 
-__all__ = ["nats_closed", "nats_connected"]
+__all__ = ["headers_of", "nats_closed", "nats_connected"]
 
 _CLOSE_S = 1.0
 """Seconds for a client to close, and for each try to end its tasks."""
@@ -32,6 +32,7 @@ async def nats_connected(
             failed.set_result(error)
 
     client = nats.NATS()
+    client._parse_header_lines = _Headers.read
     connecting = asyncio.ensure_future(client.connect(server, error_cb=heard, **options))
     try:
         await asyncio.wait({connecting, failed}, return_when=asyncio.FIRST_COMPLETED)
@@ -51,6 +52,33 @@ async def nats_connected(
             raise NotReadyError(msg) from None
         raise
     return client
+
+
+class _Headers(dict[str, str]):
+    """The headers of a message as the package has them; ``pairs``: name and bytes of each, in their order.
+
+    The package itself replaces bytes that are no UTF-8, and has one header of a name.
+    """
+
+    pairs: list[tuple[str, bytes]]
+
+    @classmethod
+    def read(cls, raw: bytes) -> _Headers:
+        """Return the headers in some lines."""
+        lines = (line.partition(b":") for line in raw.split(b"\r\n"))
+        pairs = [
+            (name.strip().decode(errors="replace"), value.strip()) for name, colon, value in lines if colon
+        ]
+        found = cls((name, value.decode(errors="replace")) for name, value in pairs)
+        found.pairs = pairs
+        return found
+
+
+def headers_of(message: Any) -> list[tuple[str, bytes]]:
+    """Return name and value of each header of a message."""
+    if isinstance(found := message.headers or {}, _Headers):
+        return found.pairs
+    return [(name, value.encode()) for name, value in found.items()]
 
 
 async def _is_full(server: str) -> bool:

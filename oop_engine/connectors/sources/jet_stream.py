@@ -17,7 +17,7 @@ from oop_engine.connectors.library import library, loaded
 from oop_engine.connectors.link import UnreachableError
 from oop_engine.connectors.payload import Payload
 from oop_engine.connectors.refusals import refused_by_nats
-from oop_engine.connectors.servers.nats_client import nats_closed, nats_connected
+from oop_engine.connectors.servers.nats_client import headers_of, nats_closed, nats_connected
 from oop_engine.connectors.servers.reasons import why_not
 from oop_engine.connectors.servers.stream_log import StreamLog
 from oop_engine.connectors.source import Format, LiveSource, Position
@@ -49,7 +49,7 @@ class JetStream(LiveSource):
     metadata = MappingProxyType(
         {
             "_subject": pa.string(), "_sequence": pa.int64(), "_time": pa.timestamp("ns", "UTC"),
-            "_headers": pa.map_(pa.string(), pa.string()),
+            "_headers": pa.map_(pa.string(), pa.binary()),
         }
     )  # fmt: skip
 
@@ -224,7 +224,7 @@ def _about(message: Any) -> dict[str, Any]:
         "_subject": message.subject,
         "_sequence": message.metadata.sequence.stream,
         "_time": int(parts[7] if len(parts) < 11 else parts[9]),
-        "_headers": [*(message.headers or {}).items()],
+        "_headers": headers_of(message),
     }
 
 

@@ -274,7 +274,7 @@ def _in_python(column: pa.Array, kind: pa.DataType) -> Converted:
         pass
     rows, lost = [], np.zeros(len(column), np.bool_)
     for row in range(len(column)):
-        one = column.slice(row, 1)
+        one = column.take(pa.array([row]))  # no slice: a cast reads the values of its other rows
         try:
             made = one.cast(kind)
             lost[row] = not made.cast(column.type).equals(one)

@@ -330,6 +330,27 @@ def test_a_message_has_its_subject_number_time_and_headers_as_columns(server: st
     assert 0 <= time.time() - data[0].about["_time"] / 1e9 < MOST_S
 
 
+def test_headers_are_those_that_were_sent(server: str) -> None:
+    """The package itself has one of a name, and other signs for bytes that are no UTF-8."""
+    send(server, "headed")
+    head = b"NATS/1.0\r\nA: 1\r\nB: \xff\r\nA:  two: 2 \r\nC:\r\n\r\n"
+
+    async def publish() -> None:
+        host, port = server.removeprefix("nats://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        await reader.readline()
+        writer.write(b'CONNECT {"headers": true, "verbose": false}\r\n')
+        writer.write(b"HPUB headed.a %d %d\r\n%b{}\r\nPING\r\n" % (len(head), len(head) + 2, head))
+        await reader.readline()
+        writer.close()
+
+    run_async(publish())
+    source = JetStream(server, "headed", follow=False)
+    source.wanted = source.metadata
+    [([message], _)] = run_async(pieces(source, None))
+    assert message.about["_headers"] == [("A", b"1"), ("B", b"\xff"), ("A", b"two: 2"), ("C", b"")]
+
+
 def test_a_server_without_room_for_a_client_is_waited_for(tmp_path: Path) -> None:
     """The library tells of a connection that was reset alone."""
     nats: Any = pytest.importorskip("nats", reason="nats-py is not installed (the extra nats)")

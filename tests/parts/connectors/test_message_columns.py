@@ -142,6 +142,22 @@ def test_a_value_that_the_declared_type_has_not_is_a_dead_letter() -> None:
     assert rows(Messages("jsonl", b'{"ts": 1}'), schema) == []
 
 
+def test_a_header_that_is_no_text_is_a_dead_letter(tmp_path: Path) -> None:
+    class Odd(Messages):
+        async def read(self, position: Any) -> AsyncIterator[tuple[Any, Any]]:
+            about = [{"_headers": [("a", b"1"), ("b", value)]} for value in (b"2", b"\xff", b"3")]
+            yield [Payload(b'{"ts": %d}' % n, each) for n, each in enumerate(about)], 3
+
+    schema = Schema({"ts": pa.int64(), "_headers": pa.map_(pa.string(), pa.string())}, "ts", "s")
+    assert [row["ts"] for row in rows(Odd("jsonl"), schema, tmp_path)] == [0, 2]
+    [letter] = [
+        json.loads(line) for part in tmp_path.glob("*.jsonl") for line in part.read_text().splitlines()
+    ]
+    assert letter["reason"] == "_headers: cannot read its values as map<string, string>"
+    schema = Schema({"ts": pa.int64(), "_headers": pa.map_(pa.string(), BINARY)}, "ts", "s")
+    assert [row["_headers"][1][1] for row in rows(Odd("jsonl"), schema)] == [b"2", b"\xff", b"3"]
+
+
 def test_a_journal_keeps_the_columns_of_messages(tmp_path: Path) -> None:
     sent = [b'{"ts": 1}', b'{"ts": 2}', b'{"ts": 3}']
     first = rows(Journal(Messages("jsonl", *sent), tmp_path / "journal"), TOLD)

@@ -347,3 +347,28 @@ def test_values_in_lists_maps_and_structs_follow_the_same_rule(
         else:
             page = Page.of(schema, {"ts": [1, 2], "x": column()})
             assert page.column("x").to_pylist() == [right, None]
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "values"),
+    [
+        (
+            pa.map_(pa.string(), pa.binary()), pa.map_(pa.string(), pa.string()),
+            [[("a", b"1"), ("b", b"2")], [("a", b"\xff")], None, [], [("a", b"3")]],
+        ),
+        (pa.list_(pa.int64(), 2), pa.list_(pa.int8(), 2), [[1, 2], [3, 300], None, [-200, 4], [5, 6]]),
+        (pa.map_(pa.string(), pa.int64()), pa.map_(pa.string(), pa.int8()), [[("a", 1)], [("a", 300)], [("b", 2)]]),
+    ],
+)  # fmt: skip
+def test_a_row_of_a_map_or_a_fixed_list_is_lost_alone(
+    found: pa.DataType, wanted: pa.DataType, values: list[Any]
+) -> None:
+    """Each row is converted as it is alone, behind others and in a slice."""
+    column = pa.array(values, found)
+    alone = [converted(pa.array([value], found), wanted) for value in values]
+    lost = [bad is not None and bad[0].as_py() for _, bad in alone]
+    assert any(lost)
+    for first in range(len(values)):
+        made, bad = converted(column.slice(first), wanted)
+        assert (bad.to_pylist() if bad is not None else [False] * len(made)) == lost[first:]
+        assert made.to_pylist() == [one.to_pylist()[0] for one, _ in alone[first:]]
