@@ -448,7 +448,7 @@ class Local:
 
     @property
     def statistics(self) -> Statistics:
-        """What it has measured so far.
+        """The figures of the run so far.
 
         States are looked at before and behind each bound, after the first page and every 64 pages, and here, unless
         from another thread.

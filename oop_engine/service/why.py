@@ -32,7 +32,7 @@ class RunningGraph(Protocol):
 
     @property
     def statistics(self) -> Statistics:
-        """What it has measured so far."""
+        """The figures of the run so far."""
         ...
 
 
