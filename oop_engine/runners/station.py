@@ -198,7 +198,7 @@ class Way:
             return
         operator, emissions, ports = station.operator, None, len(station.routes)
         is_page = isinstance(message, Page)
-        if station.unseen and not is_page:  # before it frees what there is
+        if station.unseen and not is_page:  # it may free all there is
             self.look(station, port, message)
         at_edge, busy_s, left, sent = operator.makes_progress, 0.0, 0, 0
         while True:
