@@ -21,6 +21,7 @@ def modules_of(package: ModuleType) -> list[str]:
 MODULES = modules_of(oop_engine)
 
 
+@pytest.mark.filterwarnings("ignore:.* has moved:DeprecationWarning")
 @pytest.mark.parametrize("name", MODULES)
 def test_all_is_there_and_sorted(name: str) -> None:
     module = importlib.import_module(name)

@@ -72,7 +72,8 @@ _DROPS = "it drops punctuation of groups, so no bound passes a row and no key en
 _PER_KEY = "it stores all rows of the keys that stay"
 MUST_STAY: dict[tuple[str, str], str] = {
     **{(case, "ended"): _DROPS for case in ("opob_join-as_of", "latest", "latest-few")},
-    ("top_n-of_keys-ranked", "ended"): _PER_KEY,
+    **{(case, "own"): _DROPS for case in ("latest", "latest-few")},
+    **{("top_n-of_keys-ranked", way): _PER_KEY for way in ("ended", "own")},
 }
 """Case and way: why its state grows, beside what ``Operator.retains`` states, which ends with its keys."""
 
