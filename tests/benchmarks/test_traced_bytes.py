@@ -18,7 +18,7 @@ from benchmarks.growth.asleep import CASES, SCHEMA, given
 from oop_engine import Operator, Page
 from oop_engine.system import memory
 
-OBJECTS = 20_000  # bytes of objects that come with the first pages
+OBJECTS = 32_000  # bytes of objects of the process that come with the first pages, whatever the rows
 ROWS_A_KEY = 3
 
 
