@@ -2,9 +2,10 @@
 
 A knob cuts work, or chooses how it is done, and no result depends on it.  So it has to earn its place: here each knob
 that Python code reads is set to a half, to double, to a 32nd and to 32 times its value, one at a time, while those of
-the questions below run that read it most often.  Printed is for each setting the question that changes most, by the
-ratios of its CPU seconds and of its peak state to those with the knob as it is; within a tenth it is a dash.  A knob
-of four dashes chooses between ways that cost the same: one of them can go.
+the questions below run that read it most often.  Printed is for each setting the question that changes most: the ratio
+of its CPU seconds to those with the knob as it is, and that of its peak state where that changes; a dot where all are
+within a tenth.  A knob of dots alone chooses between ways that cost the same here: one of them can go, or a question
+is missing.
 
 Settings take turns in one process, round after round, and ratios are those of the least times.  Knobs of kernels are
 compiled in, so they are not set here.
@@ -227,8 +228,8 @@ def _imported(module: Any) -> set[tuple[str | None, str]]:
     return {(node.module, alias.name) for node in froms for alias in node.names}
 
 
-def settings(name: str) -> dict[str, int]:
-    """Return the sizes that are tried, by what they are."""
+def sizes_of(name: str) -> dict[str, int]:
+    """Return the sizes that are tried, by the columns of the table; none is below the least that works."""
     knob = KNOBS[name]
     tried = {
         "half": knob.size // 2,
@@ -236,9 +237,7 @@ def settings(name: str) -> dict[str, int]:
         "small": knob.size // FAR,
         "large": FAR * knob.size,
     }
-    return {
-        words: max(size, knob.least) for words, size in tried.items() if max(size, knob.least) != knob.size
-    }
+    return {words: max(size, knob.least) for words, size in tried.items()}
 
 
 def reached(run: Run) -> Counter[tuple[str, str]]:
@@ -258,7 +257,7 @@ def reached(run: Run) -> Counter[tuple[str, str]]:
 
 def measured(home: str, name: str, run: Run) -> dict[str, Found]:
     """Return what each setting of a knob changes for one question."""
-    sizes = {"": KNOBS[name].size, **settings(name)}
+    sizes = {"": KNOBS[name].size, **sizes_of(name)}
     cpu, state = dict.fromkeys(sizes, float("inf")), dict.fromkeys(sizes, 0)
     times = 1 + int(LEAST_S / _cpu(run))
     for _ in range(ROUNDS):
@@ -276,28 +275,38 @@ def _cpu(run: Run) -> float:
     return stopwatch.cpu() - start
 
 
+def row(name: str, near: list[str], found: dict[str, dict[str, Found]]) -> str:
+    """Return a row of the table: at each setting the question that changes most, with its ratios."""
+    cells = []
+    for words, size in sizes_of(name).items():
+        if size == KNOBS[name].size or not near:
+            cells.append("" if near else "-")
+            continue
+        at, most = max(((one, found[one][words]) for one in near), key=lambda pair: pair[1].largest)
+        state = f", {most.state:.2f}" if abs(most.state - 1) > SHOWN else ""
+        cells.append(f"{at}: {most.cpu:.2f}{state}" if most.largest > SHOWN else ".")
+    return f"| `{name}` | {KNOBS[name].size:,} | {len(near)} | {' | '.join(cells)} |"
+
+
 def main(names: list[str]) -> None:
-    """Print a line for each knob and setting."""
+    """Print a table in Markdown, a row for each knob."""
     homes = knobs_of_python()
     asked = {name: home for name, home in homes.items() if not names or any(each in name for each in names)}
     runs = {question: make() for question, make in QUESTIONS.items()}
     for run in runs.values():
         run()
     reach = {question: reached(run) for question, run in runs.items()}
-    print(f"knobs: {len(asked)}; ratios of CPU and of state to those with the knob as it is", flush=True)
+    print(
+        "| knob | value | questions | half | double | a 32nd | 32 times |",
+        "|---|---|---|---|---|---|---|",
+        sep="\n",
+    )
     for name, home in asked.items():
         short = name.rpartition(".")[2]
         places = {(str(each.__file__), short) for each in readers(home, short)}
         often = {question: sum(reach[question][place] for place in places) for question in runs}
         near = [question for question in sorted(runs, key=lambda one: -often[one])[:MOST] if often[question]]
-        print(f"{name} = {KNOBS[name].size:,}; questions that read it: {len(near)}", flush=True)
-        found = {question: measured(home, name, runs[question]) for question in near}
-        if not found:
-            continue
-        for words, size in settings(name).items():
-            at, most = max(((q, each[words]) for q, each in found.items()), key=lambda pair: pair[1].largest)
-            way = f"{at}: CPU {most.cpu:.2f}, state {most.state:.2f}" if most.largest > SHOWN else "-"
-            print(f"    {words:<8}{size:>16,}  {way}", flush=True)
+        print(row(name, near, {one: measured(home, name, runs[one]) for one in near}), flush=True)
 
 
 if __name__ == "__main__":
