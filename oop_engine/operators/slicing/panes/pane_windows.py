@@ -53,9 +53,9 @@ _KERNEL = knob(__name__, "_KERNEL", 20_000)
 _ROW = knob(__name__, "_ROW", 10_000)
 _LINE = knob(__name__, "_LINE", 80)
 _CELL = 1
-_STEP = knob(__name__, "_STEP", 80)
+_STEP = knob(__name__, "_STEP", 40)
 """Nanoseconds: of a sweep; of a row where Python goes from one to the next, and where a kernel does; of each of its
-cells; of a window of one group by itself.  So fewer than four groups are not swept over."""
+cells; of a window of one group by itself.  So fewer than seven groups are not swept over."""
 _COUNT = np.dtype(
     np.int32
 )  # do for the tuples of a window that is swept, where 16 bits do for those of a pane
