@@ -68,9 +68,7 @@ def _stored_column(place: str, column: pa.Field) -> pa.Field:
         held = pa.schema(Schema.from_arrow(pa.schema([wanted])).to_arrow()).field(0).type
     except Exception as error:  # the package raises no class of its own for it
         raise _refusal(place, column) from error
-    nanoseconds = "timestamp[ns" in str(
-        held
-    )  # also in structs and lists; the package writes them and reads them not
+    nanoseconds = "timestamp[ns" in str(held)  # in structs and lists, too: written, and not to be read
     if held != wanted.type or pa.types.is_null(held) or nanoseconds:
         raise _refusal(place, column)
     return wanted

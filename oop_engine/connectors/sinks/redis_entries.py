@@ -43,10 +43,8 @@ class RedisEntries(HeldSink):
         self._url, self._stream, self._field, self._most = url, stream, field, most
         self._client: Any = None
         self._last = -1
-        self._added, self._newest = (
-            0,
-            b"",
-        )  # entries that were ever added up to the last one of ours, and its id
+        self._added = 0  # entries that were ever added, up to the last one of ours
+        self._newest = b""  # the id of that one
         self._address = Address(url)
         check_database(self.place, url)
 
