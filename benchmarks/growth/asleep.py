@@ -62,6 +62,7 @@ from oop_engine.thesis import (
     PartialAggregate,
     Sort,
 )
+from oop_engine.triggers import AfterCount
 from oop_engine.windows import Global, Landmark, PartitionedTupleBased
 
 __all__ = [
@@ -94,7 +95,12 @@ CASES: dict[str, Callable[[], Operator]] = {
     "definitions that share slices": _windows({"a": Tumbling(FAR), "b": Tumbling(2 * FAR)}),
     "session": _windows(Session(FAR)),
     "session, by its start": _windows(Session(FAR), stamp="start"),
+    "session, early": _windows(Session(FAR), emit=Emit(early=AfterCount(10))),
+    "session, median": _windows(Session(FAR), {"m": Median("v")}),
+    "sessions of two gaps": _windows({"a": Session(FAR), "b": Session(2 * FAR)}),
+    "sessions of two gaps, median": _windows({"a": Session(FAR), "b": Session(2 * FAR)}, {"m": Median("v")}),
     "global": _windows(Global()),
+    "global, median": _windows(Global(), {"m": Median("v")}),
     "landmark": _windows(Landmark(FAR)),
     "last rows of a group": _windows(PartitionedTupleBased(4, 1)),
     "median": _windows(Tumbling(FAR), {"m": Median("v")}),
@@ -179,6 +185,11 @@ CLOSING: dict[str, tuple[Callable[[], Operator], int]] = {
     "definitions that share slices": (_windows({"a": Tumbling(STEP), "b": Tumbling(2 * STEP)}), STEP),
     "session": (_windows(Session(LATER)), LATER + 1),
     "session, in lists": (_windows(Session(STEP // 2)), STEP // 2 + 1),
+    "session, median": (_windows(Session(STEP // 2), {"m": Median("v")}), STEP // 2 + 1),
+    "sessions of two gaps, median": (
+        _windows({"a": Session(STEP // 2), "b": Session(STEP)}, {"m": Median("v")}),
+        STEP // 2 + 1,
+    ),
     "session, by its start": (_windows(Session(LATER), stamp="start"), LATER + 1),
     "session, by its start, in lists": (_windows(Session(STEP // 2), stamp="start"), STEP // 2 + 1),
     "landmark": (_windows(Landmark(STEP)), STEP),

@@ -38,7 +38,7 @@ from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.stores.pane_store import PaneStore
 from oop_engine.operators.slicing.stores.run_store import RunStore
-from oop_engine.operators.slicing.stores.runs import Runs
+from oop_engine.operators.slicing.runs.runs import Runs
 from oop_engine.operators.slicing.tagger import bind
 from oop_engine.operators.slicing.window_states import WindowOverflowError
 from oop_engine.operators.values.columns import Integers
@@ -241,6 +241,7 @@ class _Merged(RunStore):
 
     def runs_of(self, page: Page, times: Integers, slots: Integers) -> Runs:
         last = page.column("run_last").cast(pa.int64()).to_numpy()
+        self.check(int(last.min()), int(last.max()))
         return self._runs.new(slots, times, last, self._rows.states(page))
 
 

@@ -26,10 +26,15 @@ from oop_engine.core.units import Length
 from oop_engine.operators.kernels.runs import begins, within
 from oop_engine.operators.windows.capped import Capped
 from oop_engine.operators.windows.grid import Definition, Over, positive
+from oop_engine.system.knobs import knob
 
 __all__ = ["Gap", "Session", "nested"]
 
 Integers = NDArray[np.int64]
+_SPARSE = knob(
+    __name__, "_SPARSE", 64
+)  # groups there may be for each tuple of a page, else those in it are numbered
+_FEW = knob(__name__, "_FEW", 2048)  # groups for which there is a place in any case
 
 
 @checked_arguments
@@ -90,9 +95,13 @@ class Gap:
     def assign(self, slots: Integers, times: Integers) -> tuple[Integers, Integers, Integers, Integers]:
         """Return the run of each tuple, and slots, first and last times of runs, some of which may overlap.  O(n)."""
         of, first, last, of_run = (np.empty_like(times) for _ in range(4))
-        heads = np.full((int(slots.max(initial=-1)) + 1, 2), -1)
-        runs = within(slots, times, self.gap, heads, of, first, last, of_run)
-        return of, of_run[:runs].copy(), first[:runs].copy(), last[:runs].copy()
+        groups, names = int(slots.max(initial=-1)) + 1, None
+        if groups > max(_SPARSE * slots.size, _FEW):  # a page of few tuples must not cost all groups
+            names, slots = np.unique(slots, return_inverse=True)
+            groups = names.size
+        runs = within(slots, times, self.gap, np.full((groups, 2), -1), of, first, last, of_run)
+        found = of_run[:runs].copy() if names is None else names[of_run[:runs]]
+        return of, found, first[:runs].copy(), last[:runs].copy()
 
     def begins(self, slots: Integers, first: Integers, last: Integers) -> NDArray[np.bool_]:
         """Tell which runs, sorted by slot, then first, begin a session; the others join the one before.  O(n)."""

@@ -268,7 +268,7 @@ def test_runs_are_merged_and_large_streams_come_out_the_same(empty):
 
 
 def test_many_windows_are_combined_in_blocks(monkeypatch):
-    monkeypatch.setattr("oop_engine.operators.slicing.stores.runs._PAIRS", 10)
+    monkeypatch.setattr("oop_engine.operators.slicing.runs.held_runs._PAIRS", 10)
     said = [*many(2, 200, 3), Linear(70), MOVE, Linear(200)]
     for empty in (False, True):
         first, second = halves(Sliding(60, 7), {"n": Count(), "s": Sum("v")}, ("j",), empty=empty)

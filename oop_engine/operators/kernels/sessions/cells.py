@@ -377,15 +377,15 @@ def _first_in(cells, gaps, block):
 
 
 @njit(cache=True, nogil=True)
-def list_runs(cells, gaps, rows, begins, left):
-    """Write all rows in use into ``rows``, by group, the newest first; return how many runs they are.
+def list_runs(cells, slots, gaps, rows, begins, left):
+    """Write the rows in use of some groups into ``rows``, the newest first of each; return how many rows and runs.
 
-    begins, left int64: where each run begins, and how many definitions have put it out.
+    begins, left int64: where each run begins, and how many definitions have put it out.  O(groups x cells).
     """
     spans, until, _, _, counts = cells
     groups, wide, low, found, runs = len(until), len(gaps), counts[LOW], 0, 0
     ring = len(spans) // (2 * max(groups, 1)) + 1 - wide
-    for slot in range(groups):
+    for slot in slots:
         newer = _FOREVER
         for place in range(counts[TOP] - low, -wide, -1):
             row = (ring - 1 - place if place < 0 else (low + place) % ring) * groups + slot
@@ -394,4 +394,4 @@ def list_runs(cells, gaps, rows, begins, left):
             if place < 0 or newer > spans[2 * row + 1] + gaps[0]:
                 begins[runs], left[runs], runs = found, max(-place, 0), runs + 1
             rows[found], newer, found = row, spans[2 * row], found + 1
-    return runs
+    return found, runs

@@ -42,6 +42,7 @@ __all__ = [
     "fingers_of",
     "first_time",
     "least_end",
+    "length",
     "list_runs",
     "open_bounds",
     "release",
@@ -374,10 +375,21 @@ def release(table, runs):
 
 
 @njit(cache=True, nogil=True)
-def list_runs(table, rows):
-    """Write all runs into ``rows``: by group, the newest first.  O(groups + runs)."""
+def length(table, slots):
+    """Return how many runs some groups have.  O(runs of these)."""
+    older, runs = table.older, 0
+    for slot in slots:
+        run = table.heads[slot]
+        while run >= 0:
+            run, runs = older[run], runs + 1
+    return runs
+
+
+@njit(cache=True, nogil=True)
+def list_runs(table, slots, rows):
+    """Write the runs of some groups into ``rows`` int64 (length,): by group, the newest first.  O(these)."""
     heads, older, runs = table.heads, table.older, 0
-    for slot in range(len(heads)):
+    for slot in slots:
         run = heads[slot]
         while run >= 0:
             rows[runs] = run

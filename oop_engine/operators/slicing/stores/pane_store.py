@@ -26,9 +26,9 @@ from oop_engine.operators.keys.row_codes import row_codes
 from oop_engine.operators.slicing.compiled import fixed
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.panes.open_spans import OpenSpans
-from oop_engine.operators.slicing.panes.pane_runs import PaneRuns
+from oop_engine.operators.slicing.runs.held_runs import HeldRuns
 from oop_engine.operators.slicing.store import Reach, Store
-from oop_engine.operators.slicing.stores.runs import Runs
+from oop_engine.operators.slicing.runs.runs import EQUAL, Runs
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers, by_slot
@@ -54,7 +54,9 @@ class PaneStore(WindowStore):
     ) -> None:  # fmt: skip
         super().__init__(number, extents, parts, stamp, panes=False, every=every)
         self.by_spans, self._given = True, given
-        self._rows = PaneRuns(parts, lambda first, _: (int(extents.starts(first)), int(extents.ends(first))))
+        self._rows = HeldRuns(
+            parts, EQUAL, lambda first, _: (int(extents.starts(first)), int(extents.ends(first)))
+        )
 
     def state(self) -> State:
         held = self._rows.nbytes + self._rows.index_bytes + self.opened.nbytes

@@ -186,11 +186,13 @@ class SessionCells:
         first, last = self._times(rows, begins)[run].tolist()
         return WindowOverflowError(error.column, row % self.until.size, first, last + self._gaps[left[run]])
 
-    def _chains(self) -> tuple[Integers, Integers, Integers]:
-        """Return all places in use, by group, the newest first; where runs begin, and how many have put them out."""
-        rows, begins, left = np.empty((3, len(self)), np.int64)
-        runs = list_runs(self._cells, self._gaps, rows, begins, left)
-        return rows, begins[:runs], left[:runs]
+    def _chains(self, slots: Integers | None = None) -> tuple[Integers, Integers, Integers]:
+        """Return the places in use of some groups, newest first; where runs begin, how many put them out."""
+        most = len(self) if slots is None else min(len(self), slots.size * (self._ring + self._gaps.size))
+        rows, begins, left = np.empty((3, most), np.int64)
+        slots = np.arange(self.until.size) if slots is None else slots
+        found, runs = list_runs(self._cells, slots, self._gaps, rows, begins, left)
+        return rows[:found], begins[:runs], left[:runs]
 
     def _times(self, rows: Integers, begins: Integers) -> Integers:
         """Return the first and the last time of each run, int64 (runs, 2)."""
@@ -199,9 +201,9 @@ class SessionCells:
             return np.empty((0, 2), np.int64)
         return np.stack([np.minimum.reduceat(first, begins), np.maximum.reduceat(last, begins)], axis=1)
 
-    def runs(self) -> OpenRuns:
-        """Return all runs, put together."""
-        rows, begins, left = self._chains()
+    def runs(self, slots: Integers | None = None) -> OpenRuns:
+        """Return the runs of some groups, ascending, or of all, put together."""
+        rows, begins, left = self._chains(slots)
         times, slots = self._times(rows, begins), rows[begins] % max(self.until.size, 1)
         try:
             states = self.states.reduced(self.states.take(rows), begins)

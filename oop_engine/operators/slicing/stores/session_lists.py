@@ -38,6 +38,7 @@ from oop_engine.operators.kernels.sessions.lists import (
     fingers_of,
     first_time,
     least_end,
+    length,
     list_runs,
     open_bounds,
     release,
@@ -45,7 +46,7 @@ from oop_engine.operators.kernels.sessions.lists import (
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.compiled import fixed
 from oop_engine.operators.slicing.partials import States
-from oop_engine.operators.slicing.stores.runs import order_of
+from oop_engine.operators.slicing.runs.runs import order_of
 from oop_engine.operators.slicing.window_states import WindowOverflowError, narrow
 from oop_engine.operators.values.columns import Integers, begins_of, filled_up
 from oop_engine.operators.windows import Gap
@@ -221,16 +222,17 @@ class SessionLists:
         (first, last), slot = self._table.times[run].tolist(), self._table.of[run]
         return WindowOverflowError(error.column, slot, first, last + self._gaps[self._table.left[run]])
 
-    def runs(self) -> OpenRuns:
-        """Return all runs."""
-        rows = self._listed()
+    def runs(self, slots: Integers | None = None) -> OpenRuns:
+        """Return the runs of some groups, ascending, or of all."""
+        rows = self._listed(slots)
         times, of, left = self._table.times, self._table.of, self._table.left
         return OpenRuns(of[rows].astype(np.int64), times[rows], left[rows], self.states.take(rows))
 
-    def _listed(self) -> Integers:
-        """Return the numbers of all runs, by group, the newest first."""
-        rows = np.empty(len(self), np.int64)
-        list_runs(self._table, rows)
+    def _listed(self, slots: Integers | None = None) -> Integers:
+        """Return the numbers of the runs of some groups, or of all, the newest first of each."""
+        of = np.arange(self._table.heads.size) if slots is None else slots
+        rows = np.empty(len(self) if slots is None else length(self._table, of), np.int64)
+        list_runs(self._table, of, rows)
         return rows
 
     def lags(self, bound: int) -> bool:

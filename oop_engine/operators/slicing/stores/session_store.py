@@ -31,7 +31,7 @@ from oop_engine.operators.slicing.store import OnTime, Store
 from oop_engine.operators.slicing.stores.session_cells import SessionCells
 from oop_engine.operators.slicing.stores.session_lists import SessionLists
 from oop_engine.operators.slicing.window_states import WindowStates
-from oop_engine.operators.values.columns import Integers, by_slot, rows_of
+from oop_engine.operators.values.columns import Integers, rows_of
 from oop_engine.operators.windows import Gap
 from oop_engine.system.knobs import knob
 
@@ -138,13 +138,12 @@ class SessionStore(OnTime):
         self._known = True
 
     def windows_of(self, slots: Integers) -> WindowStates:
-        """Return the open windows of some groups as they are now, of a store of one definition.  O(runs)."""
+        """Return the open windows of some groups as they are now, of a store of one definition.  O(their runs)."""
         [(number, definition)] = self._definitions
-        of, times, _, states = self._held.runs()
-        most = max(int(some.max(initial=-1)) for some in (of, slots))
-        wanted = by_slot(slots, True, most + 1, False)[of]
-        first, last = times[wanted].T
-        return WindowStates(of[wanted], definition.ends(last), rows_of(states, wanted), number, first)
+        slots = np.unique(slots[slots < self._held.until.size])
+        of, times, _, states = self._held.runs(slots)
+        first, last = times.T
+        return WindowStates(of, definition.ends(last), states, number, first)
 
     def least_stamp(self, bound: int) -> int:
         if not self._known:

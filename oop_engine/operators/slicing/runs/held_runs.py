@@ -1,16 +1,19 @@
-"""Runs: partial aggregates of neighbouring tuples of a group, in columns, and how they are merged.
+"""Held runs: rows of ``runs.py`` that a store keeps, and those of a group without a look at others.
 
-Rows come as they are put, so parts of one may be there several times.  An ``Identity`` tells which are one: panes
-that are the same (``EQUAL``), or sessions that overlap (``overlapping``).  Rows are kept at two levels, one in
-which no two belong together and one of those that came since; when the second outgrows the first they are merged, so a
-row is merged O(log rows) times, and memory is at most twice that of rows that differ (of lists, which take longer to
-merge, three times).  All is done with whole columns: sort, then combine neighbours.
+Rows are kept at two levels, one in which no two belong together and one of those that came since.  When the second
+outgrows the first they are merged, so a row is merged O(log rows) times, and memory is at most twice that of rows that
+differ (of lists, which take longer to merge, three times).  All is done with whole columns: sort, then combine
+neighbours.
+
+Rows are numbered, those that are merged first, then those that came since.  Lists of the rows of each group are made
+when they are first asked for, grow with each page, and are made anew behind a merge.  Rows that are over are marked,
+and dropped together once they are half of all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,76 +23,23 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
-from oop_engine.operators.aggregates.ragged import listed
 from oop_engine.operators.kernels.runs import reaches
-from oop_engine.operators.kernels.time_order import time_order
+from oop_engine.operators.keys.row_lists import RowLists
 from oop_engine.operators.slicing.accumulators import SumOverflowError, is_ragged
 from oop_engine.operators.slicing.partials import States
+from oop_engine.operators.slicing.runs.runs import Identity, Runs, Sides
 from oop_engine.operators.slicing.window_states import WindowOverflowError, narrow
-from oop_engine.operators.values.columns import Integers, bytes_of, joined, new_rows, rows_of, spread
+from oop_engine.operators.values.columns import Integers, filled_up, rows_of, spread
 from oop_engine.system.knobs import knob
 
-__all__ = ["EQUAL", "HeldRuns", "Identity", "Runs", "Sides", "order_of", "overlapping"]
-
-Begins = Callable[[Integers, Integers, Integers], NDArray[np.bool_]]
-Sides = Callable[[int, int], tuple[int, int]]
-"""Returns where a window starts and ends, by its first and last place."""
+__all__ = ["HeldRuns"]
 
 _LEAST = knob(__name__, "_LEAST", 64)  # partial aggregates; fewer are not worth a merge
 _SMALL = knob(__name__, "_SMALL", 1024)  # rows; fresh ones of smaller pages are put together
 _PAIRS = knob(
     __name__, "_PAIRS", 1 << 20
 )  # (row, window) pairs combined at a time, as far as one window allows
-
-
-class Identity(NamedTuple):
-    """Which rows belong together, by their slots, first and last.
-
-    ``order``: of rows; ``begins``: which rows, so ordered, do not belong to the one before.
-    """
-
-    order: Callable[[Integers, Integers, Integers], Integers]
-    begins: Begins
-
-
-class Runs(NamedTuple):
-    """Rows: group ``slots``, ``first`` and ``last`` place (times or windows), int64 (n,), columns (n,) of each part.
-
-    ``marks``: columns (n,) of the store's own; of rows that are merged, the marks of the first one stay.
-    """
-
-    slots: Integers
-    first: Integers
-    last: Integers
-    states: list[Arrays]
-    marks: Arrays = ()
-
-    @property
-    def rows(self) -> int:
-        """How many there are."""
-        return int(self.slots.size)
-
-    @property
-    def partials(self) -> int:
-        """How many partial aggregates there are: rows, or the values in them, where states are lists."""
-        return listed(self.states, self.rows)
-
-    @property
-    def nbytes(self) -> int:
-        return bytes_of([self[:3], self.marks, *self.states])
-
-    def take(self, rows: NDArray[Any] | slice) -> Runs:
-        """Return some of the rows."""
-        (slots, first, last), marks, *states = rows_of([self[:3], self.marks, *self.states], rows)
-        return Runs(slots, first, last, states, marks)
-
-    def joined(self, *others: Runs) -> Runs:
-        """Return the rows of several, one behind the other."""
-        some = [runs for runs in (self, *others) if runs.rows]
-        if len(some) < 2:
-            return some[0] if some else self
-        (slots, first, last), marks, *states = joined([runs[:3], runs.marks, *runs.states] for runs in some)
-        return Runs(slots, first, last, states, marks)
+_NO_ROWS = np.empty(0, np.bool_)
 
 
 class HeldRuns:
@@ -109,9 +59,17 @@ class HeldRuns:
 
     nbytes: int
     _fresh: list[Runs]
+    _lists: RowLists | None
+    _over: NDArray[np.bool_]
+    """Which rows are over; those behind it are not."""
 
     def __len__(self) -> int:
-        return self._merged_partials + self._fresh_partials
+        return self._merged_partials + self._fresh_partials - self._gone_partials
+
+    @property
+    def index_bytes(self) -> int:
+        """Bytes of the lists and marks."""
+        return self._over.nbytes + (0 if self._lists is None else self._lists.nbytes)
 
     def without_values(self, slots: Integers, first: Integers, last: Integers) -> Runs:
         """Return rows with states of no values."""
@@ -151,11 +109,14 @@ class HeldRuns:
         self._join_small()
         if self._fresh_partials > max(self._room * self._merged_partials, _LEAST):
             self.merged()
+        elif self._lists is not None:
+            self._lists.add(runs.slots)
 
     def _join_small(self) -> None:
         """Put the rows of small pages behind each other, for the objects of a page take as much as many rows."""
-        fresh = self._fresh
-        while len(fresh) > 1 and fresh[-2].rows <= 2 * fresh[-1].rows < 2 * _SMALL:
+        # With lists, each page is looked through for a group.
+        fresh, most = self._fresh, 2 * _SMALL if self._lists is None else FOREVER
+        while len(fresh) > 1 and fresh[-2].rows <= 2 * fresh[-1].rows < most:
             self._join_last()
 
     def _join_last(self) -> None:
@@ -165,23 +126,74 @@ class HeldRuns:
         self.nbytes += self._fresh[-1].nbytes - before.nbytes - after.nbytes
 
     def merged(self) -> Runs:
-        """Return all rows, those that belong together as one."""
+        """Return all rows but those that are over, those that belong together as one."""
+        self._tidy()
         if self._fresh:
             self.put(self._together(self._merged.joined(*self._fresh)))
         return self._merged
 
     def levels(self) -> list[Runs]:
-        """Return all rows, as merged ones and others."""
+        """Return all rows but those that are over, as merged ones and others."""
+        self._tidy()
         if len(self._fresh) > 1:
             self._fresh = [self._fresh[0].joined(*self._fresh[1:])]
         return [self._merged, *self._fresh]
 
     def put(self, merged: Runs, *fresh: Runs) -> None:
-        """Let these be the rows."""
+        """Let these be the rows; lists of them are made when they are asked for."""
+        self._lists, self._over, self._gone_partials = None, _NO_ROWS, 0
+        self._gone = 0
         self._merged, self._fresh = merged, [runs for runs in fresh if runs.rows]
         self._merged_partials = merged.partials
         self._fresh_partials = sum(runs.partials for runs in self._fresh)
         self.nbytes = sum(runs.nbytes for runs in (merged, *self._fresh))
+
+    def of(self, groups: Integers) -> tuple[Runs, Integers]:
+        """Return the rows of some groups, and their numbers.  O(these), amortised."""
+        if self._lists is None:
+            self._lists = RowLists()
+            for runs in self.levels():
+                self._lists.add(runs.slots)
+        rows, _ = self._lists.of(groups)
+        found, begin = [self._merged.take(slice(0, 0))], 0
+        for runs in (self._merged, *self._fresh):
+            behind = begin + runs.rows
+            first, stop = np.searchsorted(rows, [begin, behind])
+            if first < stop:
+                found.append(runs.take(rows[first:stop] - begin))
+            begin = behind
+        return found[0].joined(*found[1:]), rows
+
+    def drop(self, runs: Runs, rows: Integers) -> None:
+        """Forget some rows that ``of`` has found, by their numbers.  O(these), amortised."""
+        if not rows.size:
+            return
+        assert self._lists is not None
+        self._lists.remove(rows)
+        self._over = filled_up(self._over, self._lists.rows, False)
+        self._over[rows] = True
+        self._gone, self._gone_partials = self._gone + rows.size, self._gone_partials + runs.partials
+        if 2 * self._gone > self._lists.rows:
+            self._tidy()
+
+    def take_out(self, groups: Integers) -> Runs:
+        """Take out the rows of some groups; return them, those that belong together as one.  O(these), amortised."""
+        found, rows = self.of(groups)
+        self.drop(found, rows)
+        return self._together(found)
+
+    def _tidy(self) -> None:
+        """Drop the rows that are over."""
+        if not self._gone:
+            return
+        kept, begin = [], 0
+        for runs in (self._merged, *self._fresh):
+            over = self._over[begin : begin + runs.rows]
+            stay = np.ones(runs.rows, np.bool_)
+            stay[: over.size] = ~over
+            kept.append(runs.take(stay))
+            begin += runs.rows
+        self.put(*kept)
 
     def rename(self, slots: Integers) -> None:
         """Give group ``g`` the slot ``slots[g]``; the order of groups stays."""
@@ -256,33 +268,6 @@ class HeldRuns:
 
 def _error(sides: Sides, error: SumOverflowError, runs: Runs, at: int) -> WindowOverflowError:
     return WindowOverflowError(error.column, runs.slots[at], *sides(int(runs.first[at]), int(runs.last[at])))
-
-
-EQUAL = Identity(
-    lambda slots, first, last: order_of(first + last, slots),
-    lambda slots, first, last: new_rows(first + last, slots),
-)
-"""Panes of a group are one if they are the same, in the order of panes.
-
-Both ends of panes grow with time, so no two have the same sum.
-"""
-
-
-def overlapping(begins: Begins) -> Identity:
-    """Return the identity of runs that join by ``begins``, of rows by slot, then first."""
-    return Identity(lambda slots, first, _: order_of(slots, first), begins)
-
-
-def order_of(major: Integers, minor: Integers) -> Integers:
-    """Return the stable order by one, then the other; by radix where both fit one number."""
-    if not major.size:
-        return np.empty(0, np.int64)
-    least, low = int(major.min()), int(minor.min())
-    span = int(minor.max()) - low + 1
-    if span * (int(major.max()) - least + 1) > FOREVER:
-        return np.lexsort((minor, major))
-    order: Integers = time_order((major - least) * span + (minor - low))
-    return order
 
 
 def _block(runs: Runs) -> int:

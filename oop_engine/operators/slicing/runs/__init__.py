@@ -1,0 +1,1 @@
+"""Runs: partial aggregates of neighbouring tuples of a group, and the windows that they make up."""
