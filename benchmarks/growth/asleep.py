@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from oop_engine import GroupWise, Linear, Operator, Page, Schema
-from oop_engine.aggregates import Last, Median
+from oop_engine.aggregates import Last, Median, UserDefined
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.extend import Message
 from oop_engine.operators import (
@@ -63,7 +63,19 @@ from oop_engine.thesis import (
     Sort,
 )
 from oop_engine.triggers import AfterCount
-from oop_engine.windows import Global, Landmark, PartitionedTupleBased
+from oop_engine.windows import (
+    Delimited,
+    Frames,
+    Global,
+    Intervals,
+    Landmark,
+    LastRows,
+    PartitionedTupleBased,
+    RowsBetween,
+    SlideByTuple,
+    TupleBased,
+    UserWindows,
+)
 
 __all__ = [
     "CASES", "CLOSES", "CLOSING", "MESSAGES", "SCHEMA", "Work", "asked", "exponent", "given", "least_calls",
@@ -87,7 +99,47 @@ def _join(band: Any, **more: Any) -> Callable[[], Operator]:
     return lambda: OAJoin([("k", "k")], band, **more).opened(SCHEMA, SCHEMA)
 
 
+SPELT = UserDefined(
+    lambda v: (v.to_numpy() % 1009, np.full(len(v), 31)),
+    lambda a, b: ((a[0] * b[1] + b[0]) % 1009, a[1] * b[1] % 1009),
+    lambda state: state[0],
+    reads=("v",),
+    state_types=("int64", "int64"),
+    returns=pa.int64(),
+    commutative=False,
+)
+"""The number that values spell in order of time, modulo a prime: it is not commutative."""
+
+
+def _far(times: Any, columns: Any, begin: int, bound: int, ended: bool) -> tuple[Any, Any]:
+    ends = np.array([FAR, 2 * FAR])
+    ends = ends[(ends > begin) & (ends <= bound)]
+    return ends - FAR, ends
+
+
+_NEVER_MARK, _MARK = pc.field("v") < 0, pc.field("v") >= 0
+FOLDED: dict[str, Callable[[], Operator]] = {
+    "ranks by time": _windows(PartitionedTupleBased(4, 1, order="time")),
+    "ranks by time, with a tie": _windows(PartitionedTupleBased(4, 1, order="time", tie=("v",))),
+    "ranks of the stream": _windows(TupleBased(4, 4, order="time")),
+    "rows around": _windows(RowsBetween(-3, 1)),
+    "last rows before": _windows(LastRows(4, FAR)),
+    "each row": _windows(SlideByTuple(FAR)),
+    "from mark to mark": _windows(Delimited(_NEVER_MARK)),
+    "from mark to mark of all": _windows(Delimited(_NEVER_MARK, "stream")),
+    "frames": _windows(Frames(_MARK, _NEVER_MARK)),
+    "session of at most": _windows(Session(FAR, most=2 * FAR)),
+    "intervals": _windows(Intervals([(0, FAR), (AT, 2 * FAR)])),
+    "windows of a function": _windows(UserWindows(_far, back=FAR)),
+    "not commutative": _windows(Tumbling(FAR), {"spelt": SPELT}),
+    "three that share rows": _windows(
+        {"a": SlideByTuple(FAR), "b": LastRows(4, FAR), "c": Session(FAR, most=2 * FAR)}
+    ),
+}
+"""Windows that are folded in order of time, likewise: records that no bound has passed are held."""
+
 CASES: dict[str, Callable[[], Operator]] = {
+    **FOLDED,
     "tumbling": _windows(Tumbling(FAR)),
     "sliding": _windows(Sliding(FAR, FAR // 4)),
     "sliding, WID": _windows(Sliding(FAR, FAR // 4), strategy="windows"),
@@ -196,6 +248,14 @@ CLOSING: dict[str, tuple[Callable[[], Operator], int]] = {
     "median": (_windows(Tumbling(STEP), {"m": Median("v")}), STEP),
     "last": (_windows(Tumbling(STEP), {"last": Last("v")}), STEP),
     "versions": (_windows(Tumbling(STEP), emit=Emit()), STEP),
+    "ranks by time": (_windows(PartitionedTupleBased(1, 1, order="time")), STEP),
+    "rows around": (_windows(RowsBetween(0, 0)), STEP),
+    "last rows before": (_windows(LastRows(1, STEP)), STEP),
+    "each row": (_windows(SlideByTuple(STEP // 2)), STEP),
+    "frames": (_windows(Frames(_MARK, _NEVER_MARK, most=STEP)), STEP),
+    "session of at most": (_windows(Session(STEP // 2, most=STEP)), STEP),
+    "not commutative": (_windows(Tumbling(STEP), {"spelt": SPELT}), STEP),
+    "two that share rows": (_windows({"a": SlideByTuple(STEP // 2), "b": LastRows(1, STEP)}), STEP),
     "left join": (_join(Band(STEP // 2, STEP // 2), kind="left"), STEP),
     "tumbling, of changes": (
         lambda: WindowAggregate(Tumbling(STEP), ASKED, by=("k",)).opened(REVISED),

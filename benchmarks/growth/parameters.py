@@ -180,6 +180,9 @@ def _of_own_bounds() -> Iterator[Growth]:
         "union",
         "joins of three",
         "finalize",
+        "ranks by time",
+        "from mark to mark",
+        "three that share rows",
     ):
         for message, make in _TO_GROUPS.items():
             sizes = (1000, 10_000, 100_000)

@@ -1,8 +1,13 @@
-"""Held tuples: those that no bound has passed yet, of which a store keeps the columns that are read, and the group."""
+"""Held tuples: those that no bound has passed yet, of which a store keeps the columns that are read, and the group.
+
+They lie by time, in a ``ReorderBuffer``, while bounds are of all groups.  A bound of single groups moves them to a
+``GroupBuffer``, where it finds those of its groups.  They go back once as many tuples as are held came without such
+a bound, so a tuple that comes pays for one that moves.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,23 +17,25 @@ from numpy.typing import NDArray
 
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import passed
+from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.ordering.reorder_buffer import ReorderBuffer
 from oop_engine.operators.ordering.time_sorted import reordered
+from oop_engine.operators.slicing.ordered.group_buffer import GroupBuffer, slots_of
 from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.values.columns import Integers, filled_up
 from oop_engine.operators.windows import Folding, Over
 
 __all__ = ["Held", "Taken", "columns_of", "shared_tuples"]
 
-_EVERY = np.iinfo(np.int64).max
-
 
 class Taken(NamedTuple):
-    """Tuples by time, equal ones as they came: the columns that are read, slots of groups, tags or none (0,)."""
+    """Tuples, of each group by time, equal ones as they came: the columns that are read, slots, tags or none (0,).
+
+    Where windows are of the whole stream, they are so in all groups together.
+    """
 
     page: Page
     slots: Integers
@@ -41,7 +48,7 @@ class Taken(NamedTuple):
         if tie:
             ranks = [pc.rank(page.column(name), tiebreaker="dense").to_numpy() for name in tie]
             order = np.lexsort((*ranks[::-1], page.times, *([slots] if grouped else [])))
-        elif grouped:
+        elif grouped and (slots[1:] < slots[:-1]).any():
             order = time_order(slots)
         else:
             return self
@@ -56,7 +63,7 @@ def columns_of(definition: Folding, read: Collection[str], tie: Collection[str])
 class Held:
     """Tuples of ``schema``: the progressing attribute and the columns ``read``; ``tagged``: with tags.
 
-    They lie in sorted pages, with the slot (if they are ``grouped``) and the tag of each as columns behind its own.
+    They lie in pages, with the slot (if they are ``grouped``) and the tag of each as columns behind its own.
     Where windows are ``over`` rows, the number of a tuple is its time.
 
     Several stores may be ``readers``, that take the same, one after the other: all that one of them takes is left for
@@ -77,7 +84,8 @@ class Held:
         fields = [*self._schema.fields, *(pa.field(f"\0{name}", kind) for name, kind in own)]
         self._whole = Schema(pa.schema(fields), self._schema.progressing, self._schema.unit)
         self._tagged, self._grouped = tagged, grouped
-        self._buffer = ReorderBuffer(self._whole, owned=True)
+        self._buffer: ReorderBuffer | GroupBuffer = ReorderBuffer(self._whole, owned=True)
+        self._came = 0  # tuples since the last bound of single groups
         self._of = np.zeros(0, np.int64)  # (slots,) how many each group has
         self._left: list[Taken | None] = []  # for each reader
 
@@ -100,7 +108,7 @@ class Held:
         return self._of[:groups]
 
     def add(self, page: Page, times: Integers, slots: Integers, tags: NDArray[np.int8], groups: int) -> None:
-        """Keep the tuples of a page, of groups that are among ``groups``.  O(tuples), sorted in bulk."""
+        """Keep the tuples of a page, of groups that are among ``groups``.  O(log held) a tuple, amortised."""
         self.of(groups)
         self._count(slots, 1)
         columns = [page.column(name) for name in self._names]
@@ -110,6 +118,9 @@ class Held:
         if self._tagged:
             columns.append(pa.array(tags))
         batch = pa.RecordBatch.from_arrays(columns, schema=self._whole.fields)
+        self._came += len(page)
+        if isinstance(self._buffer, GroupBuffer) and self._came > len(self):
+            self._move_to(ReorderBuffer(self._whole, owned=True))
         self._buffer.add(Page(self._whole, batch))
 
     def take(self, reader: int, bound: int) -> Taken | None:
@@ -117,52 +128,45 @@ class Held:
         return self._given(reader, self._buffer.release(bound))
 
     def take_some(self, reader: int, slots: Integers, below: Integers) -> Taken | None:
-        """Take out those of ``slots``, ascending, that their bounds ``below`` have passed.  O(held)."""
-        if not self._have(slots):
-            return self._given(reader, None)
-        everything = self._buffer.release(_EVERY)
-        assert everything is not None
-        row, there = _rows_in(slots, self._slots(everything))
-        gone = there & passed(everything.times, below[row])
-        self._buffer.add(everything.filter(~gone))
-        return self._given(reader, everything.filter(gone) if gone.any() else None)
+        """Take out those of ``slots``, ascending, that their bounds ``below`` have passed.
+
+        O(log held) a group and tuple taken, and O(1) for each tuple that has come, amortised.
+        """
+        return self._given(reader, self._by_group().take(slots, below) if self._have(slots) else None)
 
     def tagged_at(self, bound: int) -> Integers:
-        """Return the slots of the tuples with a tag right at a bound of all groups.  O(runs that begin there)."""
-        return self._tagged_in(self._buffer.at(bound), lambda slots: bound)
+        """Return the slots of the tuples with a tag right at a bound of all groups, which has taken those before.
+
+        O(runs that begin there); by group, O(log held) for each tuple there.
+        """
+        return _tagged(self._buffer.at(bound))
 
     def tagged_of(self, slots: Integers, below: Integers) -> Integers:
-        """Return those of ``slots``, ascending, with such a tuple right at their bounds ``below``.  O(held)."""
-        pages = self._buffer.pages() if self._have(slots) else []
+        """Return those of ``slots``, ascending, with such a tuple right at their bounds.  Costs as ``take_some``."""
+        return _tagged(self._by_group().right_at(slots, below) if self._have(slots) else [])
 
-        def bounds(of: Integers) -> Integers:
-            row, there = _rows_in(slots, of)
-            return np.where(there, below[row], _EVERY)
+    def _by_group(self) -> GroupBuffer:
+        """Return the tuples by group."""
+        self._came, buffer = 0, self._buffer
+        if not isinstance(buffer, GroupBuffer):
+            buffer = GroupBuffer(self._whole)
+            self._move_to(buffer)
+        return buffer
 
-        return self._tagged_in(pages, bounds)
-
-    def _tagged_in(self, pages: list[Page], bounds: Callable[[Integers], Integers | int]) -> Integers:
-        found = [np.empty(0, np.int64)]
-        for page in pages:
-            slots = self._slots(page)
-            found.append(slots[(page.times == bounds(slots)) & (page.column("\0tag").to_numpy() != 0)])
-        return np.concatenate(found)
+    def _move_to(self, buffer: ReorderBuffer | GroupBuffer) -> None:
+        """Move all tuples to another buffer.  O(held)."""
+        if (everything := self._buffer.release(FOREVER)) is not None:
+            buffer.add(everything)
+        self._buffer = buffer
 
     def _have(self, slots: Integers) -> bool:
         """Tell whether a tuple of some groups is held."""
         return bool(self._of[slots[slots < self._of.size]].any())
 
-    def _slots(self, page: Page) -> Integers:
-        """Return the slot of each tuple of a page."""
-        if not self._grouped:
-            return np.zeros(len(page), np.int64)
-        slots: Integers = page.column("\0slot").to_numpy().astype(np.int64)
-        return slots
-
     def _given(self, reader: int, page: Page | None) -> Taken | None:
         """Give a reader the tuples of a page, or, of none, those that another one has left for it."""
         if page is not None:
-            slots = self._slots(page)
+            slots = slots_of(page).astype(np.int64)
             self._count(slots, -1)
             tags = page.column("\0tag").to_numpy() if self._tagged else np.empty(0, np.int8)
             taken = Taken(Page(self._schema, page.batch.select(self._schema.names)), slots, tags)
@@ -171,30 +175,26 @@ class Held:
         return given
 
     def rename(self, kept: Integers, slots: Integers) -> None:
-        everything = self._buffer.release(_EVERY)
         self._of = self.of(slots.size)[kept]
-        if everything is None:
-            return
-        if not self._grouped:
-            self._buffer.add(everything)
+        if not self._grouped or (everything := self._buffer.release(FOREVER)) is None:
             return
         place = everything.batch.schema.get_field_index("\0slot")
-        renamed = pa.array(slots[self._slots(everything)].astype(np.int32))
+        renamed = pa.array(slots[slots_of(everything)].astype(np.int32))
         self._buffer.add(Page(self._whole, everything.batch.set_column(place, "\0slot", renamed)))
 
     def save(self) -> dict[str, Any]:
         return self._buffer.save()
 
     def load(self, saved: Saved, groups: int) -> None:
-        self._buffer = ReorderBuffer(self._whole, owned=True)
-        self._buffer.load(saved)
+        self._buffer = buffer = ReorderBuffer(self._whole, owned=True)
+        buffer.load(saved)
         self._of = np.zeros(groups, np.int64)
-        for page in self._buffer.pages():
+        for page in buffer.pages():
             known = not (self._grouped and page.column("\0slot").null_count)
-            if not known or not 0 <= (slots := self._slots(page)).min() <= slots.max() < groups:
+            if not known or not 0 <= (slots := slots_of(page)).min() <= slots.max() < groups:
                 msg = f"held tuples must be of the {groups} groups there are; got slots that are not"
                 raise SnapshotError(msg)
-            self._count(slots, 1)
+            self._count(slots.astype(np.int64), 1)
 
     def _count(self, slots: Integers, sign: int) -> None:
         if self._of.size == 1:
@@ -205,10 +205,10 @@ class Held:
             np.add.at(self._of, slots, sign)
 
 
-def _rows_in(slots: Integers, wanted: Integers) -> tuple[Integers, NDArray[np.bool_]]:
-    """Return the row of each of ``wanted`` in ``slots``, ascending and not none, and whether it is there."""
-    row = np.minimum(slots.searchsorted(wanted), slots.size - 1)
-    return row, slots[row] == wanted
+def _tagged(pages: list[Page]) -> Integers:
+    """Return the slots of the tuples that have a tag."""
+    found = [slots_of(page)[page.column("\0tag").to_numpy() != 0] for page in pages]
+    return np.concatenate([np.empty(0, np.int64), *found])
 
 
 def shared_tuples(

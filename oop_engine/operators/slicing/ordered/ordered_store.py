@@ -1,6 +1,6 @@
 """The ordered store: window state of definitions that are folded on the bound (``windows/folding.py``).
 
-    held      tuples that no bound has passed: the columns read, in sorted pages
+    held      tuples that no bound has passed: the columns read, by time, or by group once a group has a bound
     slices    partial aggregates of the tuples below it, by group and place, as far back as windows still need them
     edges     slices of the whole stream without states, where there are groups, and tuples of all cut them
 
@@ -123,8 +123,8 @@ class OrderedStore(OnTime):
         if slots is None:
             bound = int(bounds)
             self._bound = max(self._bound, bound)
-            tagged = self._held.tagged_at(bound) if peeks and bound < FOREVER else None
             taken = self._held.take(self._reader, bound)
+            tagged = self._held.tagged_at(bound) if peeks and bound < FOREVER else None
             touched = self._touched(bound, taken, tagged)
             if touched is not None and not touched.size:
                 return []

@@ -13,13 +13,10 @@ import numpy as np
 
 from oop_engine.core.groups.timers import Timers
 from oop_engine.core.punctuation import FOREVER
+from oop_engine.operators.slicing.ordered.slot_timers import SlotTimers, compacted, timers_of
 from oop_engine.operators.values.columns import Integers, begins_of, by_slot, filled_up
-from oop_engine.system.knobs import knob
 
 __all__ = ["Bounds", "Wakes", "last_bounds"]
-
-_MOST = knob(__name__, "_MOST", 3)  # entries of a queue for each group, before it is made anew
-_FEW = knob(__name__, "_FEW", 64)
 
 
 def last_bounds(slots: Integers, below: Integers) -> tuple[Integers, Integers]:
@@ -55,20 +52,19 @@ class Wakes:
     """Of each group the bound that it waits for and the least stamp of its open windows; ``FOREVER``: none."""
 
     def __init__(self) -> None:
-        self._due, self._stamp = np.full((2, 0), FOREVER)  # (slots,) the time of its timer, its stamp
-        self._timers, self._stamps = Timers(), Timers()
+        self._stamp = np.full(0, FOREVER)  # (slots,)
+        self._timers, self._stamps = SlotTimers(), Timers()
 
     @property
     def nbytes(self) -> int:
         """Bytes of the times and queues."""
-        return self._due.nbytes + self._stamp.nbytes + self._timers.nbytes + self._stamps.nbytes
+        return self._stamp.nbytes + self._timers.nbytes + self._stamps.nbytes
 
     def reserve(self, groups: int) -> None:
         """Make room for so many groups; O(1) amortised each."""
-        if (size := self._due.size) < groups:
-            self._due, self._stamp = (
-                filled_up(column, max(groups, 3 * size // 2), FOREVER) for column in (self._due, self._stamp)
-            )
+        self._timers.reserve(groups)
+        if (size := self._stamp.size) < groups:
+            self._stamp = filled_up(self._stamp, max(groups, 3 * size // 2), FOREVER)
 
     def set(self, slots: Integers, due: Integers | None, stamps: Integers) -> None:
         """Set the bounds that some groups wait for (None: they are looked at by each) and their least stamps.
@@ -76,14 +72,11 @@ class Wakes:
         O(log groups) each, amortised.
         """
         if due is not None:
-            sooner = due < self._due[slots]  # a timer that is due too soon is set anew then
-            self._due[slots[sooner]] = due[sooner]
-            self._timers.set(due[sooner], slots[sooner])
+            self._timers.set(slots, due)
         lower = stamps < self._stamp[slots]  # one that has grown is set anew when it is the first
         self._stamp[slots] = stamps
         self._stamps.set(stamps[lower], slots[lower])
-        self._timers = self._compact(self._timers, self._due)
-        self._stamps = self._compact(self._stamps, self._stamp)
+        self._stamps = compacted(self._stamps, self._stamp)
 
     def clear(self, slots: Integers) -> None:
         """Let some groups have no open window."""
@@ -91,9 +84,7 @@ class Wakes:
 
     def due(self, bound: int) -> Integers:
         """Return the groups that wait for a bound, in no order; their timers are gone."""
-        slots = self._timers.due_at(bound)
-        self._due[slots] = FOREVER
-        return slots
+        return self._timers.due(bound)
 
     def stamps(self, slots: Integers) -> Integers:
         """Return the least stamps of open windows of some groups."""
@@ -105,18 +96,7 @@ class Wakes:
 
     def rename(self, kept: Integers, slots: Integers) -> None:
         """Let only the groups ``kept`` stay; group ``g`` gets the slot ``slots[g]``."""
-        there = kept[kept < self._due.size]
-        self._due, self._stamp = (
-            by_slot(slots[there], column[there], kept.size, FOREVER) for column in (self._due, self._stamp)
-        )
-        self._timers, self._stamps = _queue(self._due), _queue(self._stamp)
-
-    def _compact(self, queue: Timers, times: Integers) -> Timers:
-        """Return a queue without the entries that are over, once they are most of it."""
-        return _queue(times) if len(queue) > _MOST * times.size + _FEW else queue
-
-
-def _queue(times: Integers) -> Timers:
-    queue, slots = Timers(), np.flatnonzero(times < FOREVER)
-    queue.set(times[slots], slots)
-    return queue
+        self._timers.rename(kept, slots)
+        there = kept[kept < self._stamp.size]
+        self._stamp = by_slot(slots[there], self._stamp[there], kept.size, FOREVER)
+        self._stamps = timers_of(self._stamp)
