@@ -150,13 +150,14 @@ def test_a_group_of_which_half_has_left_takes_the_bytes_of_the_other_half() -> N
 
 def test_a_timer_that_is_set_again_and_again_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slot_timers, "_FEW", 0)
+    monkeypatch.setattr(slot_timers, "_MOST", 3)
     timers = SlotTimers()
     timers.reserve(3)
     for time in range(1000, 0, -1):
         timers.set(np.array([0, 2]), np.array([time, FOREVER]))
     assert timers.nbytes < 500
-    assert timers.due(1).tolist() == [0]
-    assert timers.due(FOREVER).tolist() in ([], [0] * 8)
+    assert timers.due(0).size == 0
+    assert set(timers.due(1).tolist()) == {0}
 
 
 def schema_of_slots() -> Schema:
