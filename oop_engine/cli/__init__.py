@@ -13,6 +13,9 @@ def main() -> NoReturn:
     """Run the program with the arguments of the process."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _too_early)
+    from oop_engine.cli.running.fewer_collections import collect_less
+
+    collect_less()
     # NumPy's linear algebra, which the engine does not call, starts threads: 0.15 to 0.25 s of CPU a process.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from oop_engine.cli.app import main as run

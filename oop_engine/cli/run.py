@@ -202,6 +202,7 @@ def _live(
     after_drain: bool,
     csv: CsvFormat | None,
 ) -> int:
+    from oop_engine.cli.running.fewer_collections import keep_loaded
     from oop_engine.cli.running.graph_of import graph_of, named_nodes
     from oop_engine.cli.running.positions import positions_of
     from oop_engine.cli.running.watch import logged
@@ -210,6 +211,7 @@ def _live(
     from oop_engine.runners.event_loop import run_async
     from oop_engine.service.serve import serve
 
+    keep_loaded()
     built = graph_of(path)
     plan = built.plan()
     named = named_nodes("--source", sources, [node.name for node in plan.of_kind("source")])

@@ -104,8 +104,10 @@ def _named(text: str) -> tuple[str, str]:
 
 
 def _query(text: str, tables: dict[str, str], unit: str, time: str) -> DataStream:
+    from oop_engine.cli.running.fewer_collections import keep_loaded
     from oop_engine.query.sql.entry import last_of
 
+    keep_loaded()
     return last_of(text, tables, unit, time)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from oop_engine.cli.options import check_output, scenario_file, with_options
 from oop_engine.cli.output import ProgressLine, terminal, watching
+from oop_engine.cli.running.fewer_collections import keep_loaded
 from oop_engine.cli.running.graph_of import (
     check_takes,
     graph_or_function,
@@ -125,10 +126,11 @@ def at_rest(
     types: Mapping[str, pa.DataType] | None = None,
 ) -> int:
     """Run a graph over traces to their end; show the results, or write them into a file."""
-    from oop_engine.face import run as run_graph
+    from oop_engine.runners.replay import replay
     from oop_engine.traces.format_registry import format_of
     from oop_engine.traces.trace_writing import check_writable, write_trace
 
+    keep_loaded()
     if out is not None and as_json:
         msg = "run: --out writes results into a file, and --json prints them: leave one of them out"
         raise UsageError(msg)
@@ -148,7 +150,7 @@ def at_rest(
     rows = dict.fromkeys(traces, 0)
     with watching() as watch:
         watch.on_run(str(path), 0, 1)
-        outcome = run_graph(
+        outcome = replay(
             graph,
             {name: _watched(name, trace, watch, rows) for name, trace in traces.items()},
             watch=_BoundShown(watch, sink.name, schema) if watch.visible else None,
