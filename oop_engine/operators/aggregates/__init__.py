@@ -14,53 +14,63 @@ Source: thesis 6.1 (WID); lift, combine and lower after Traub et al., Scotty, TO
 
 from __future__ import annotations
 
-from oop_engine.operators.aggregates.arguments import ArgMax, ArgMin
-from oop_engine.operators.aggregates.base import Aggregation, Arrays, Part
-from oop_engine.operators.aggregates.collecting import Collect
-from oop_engine.operators.aggregates.counting import Count
-from oop_engine.operators.aggregates.extremes import M4, All, Any, First, Last, Max, MaxCount, Min, MinCount
-from oop_engine.operators.aggregates.library_sketches import FrequentItems, Kll, TDigest
-from oop_engine.operators.aggregates.moments import Stddev, Var
-from oop_engine.operators.aggregates.products import GeometricMean, Product, WeightedAvg
-from oop_engine.operators.aggregates.sketches import ApproxCountDistinct, ApproxQuantile
-from oop_engine.operators.aggregates.sums import Avg, Sum
-from oop_engine.operators.aggregates.user_defined import UserDefined
-from oop_engine.operators.aggregates.values import CountDistinct, HeavyHitters, Median, Mode, Quantile, TopK
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "M4",
-    "Aggregation",
-    "All",
-    "Any",
-    "ApproxCountDistinct",
-    "ApproxQuantile",
-    "ArgMax",
-    "ArgMin",
-    "Arrays",
-    "Avg",
-    "Collect",
-    "Count",
-    "CountDistinct",
-    "First",
-    "FrequentItems",
-    "GeometricMean",
-    "HeavyHitters",
-    "Kll",
-    "Last",
-    "Max",
-    "MaxCount",
-    "Median",
-    "Min",
-    "MinCount",
-    "Mode",
-    "Part",
-    "Product",
-    "Quantile",
-    "Stddev",
-    "Sum",
-    "TDigest",
-    "TopK",
-    "UserDefined",
-    "Var",
-    "WeightedAvg",
-]
+from oop_engine.system.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from oop_engine.operators.aggregates.arguments import (
+        ArgMax as ArgMax,
+        ArgMin as ArgMin,
+    )
+    from oop_engine.operators.aggregates.base import (
+        Aggregation as Aggregation,
+        Arrays as Arrays,
+        Part as Part,
+    )
+    from oop_engine.operators.aggregates.collecting import Collect as Collect
+    from oop_engine.operators.aggregates.counting import Count as Count
+    from oop_engine.operators.aggregates.extremes import (
+        M4 as M4,
+        All as All,
+        Any as Any,
+        First as First,
+        Last as Last,
+        Max as Max,
+        MaxCount as MaxCount,
+        Min as Min,
+        MinCount as MinCount,
+    )
+    from oop_engine.operators.aggregates.library_sketches import (
+        FrequentItems as FrequentItems,
+        Kll as Kll,
+        TDigest as TDigest,
+    )
+    from oop_engine.operators.aggregates.moments import (
+        Stddev as Stddev,
+        Var as Var,
+    )
+    from oop_engine.operators.aggregates.products import (
+        GeometricMean as GeometricMean,
+        Product as Product,
+        WeightedAvg as WeightedAvg,
+    )
+    from oop_engine.operators.aggregates.sketches import (
+        ApproxCountDistinct as ApproxCountDistinct,
+        ApproxQuantile as ApproxQuantile,
+    )
+    from oop_engine.operators.aggregates.sums import (
+        Avg as Avg,
+        Sum as Sum,
+    )
+    from oop_engine.operators.aggregates.user_defined import UserDefined as UserDefined
+    from oop_engine.operators.aggregates.values import (
+        CountDistinct as CountDistinct,
+        HeavyHitters as HeavyHitters,
+        Median as Median,
+        Mode as Mode,
+        Quantile as Quantile,
+        TopK as TopK,
+    )
+else:
+    __getattr__, __dir__ = lazy_names(__name__)

@@ -16,43 +16,32 @@ time is a firing, too, but of no trigger: ``Once``, ``AfterEach`` and ``OrFinall
     Once(a), OrFinally(a, b) a once; a until b has fired                     Beam: orFinally
 """
 
-from oop_engine.operators.triggers.asking import (
-    AfterDelay as AfterDelay,
-)
-from oop_engine.operators.triggers.asking import (
-    AfterMatch as AfterMatch,
-)
-from oop_engine.operators.triggers.asking import (
-    OnRequest as OnRequest,
-)
-from oop_engine.operators.triggers.basic import (
-    AfterChange as AfterChange,
-)
-from oop_engine.operators.triggers.basic import (
-    AfterCount as AfterCount,
-)
-from oop_engine.operators.triggers.basic import (
-    AfterFraction as AfterFraction,
-)
-from oop_engine.operators.triggers.basic import (
-    Trigger as Trigger,
-)
-from oop_engine.operators.triggers.basic import (
-    WindowView as WindowView,
-)
-from oop_engine.operators.triggers.composed import (
-    AfterAll as AfterAll,
-)
-from oop_engine.operators.triggers.composed import (
-    AfterAny as AfterAny,
-)
-from oop_engine.operators.triggers.composed import (
-    AfterEach as AfterEach,
-)
-from oop_engine.operators.triggers.composed import (
-    Once as Once,
-)
-from oop_engine.operators.triggers.composed import (
-    OrFinally as OrFinally,
-)
-from oop_engine.operators.triggers.emit import Emit as Emit
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from oop_engine.system.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from oop_engine.operators.triggers.asking import (
+        AfterDelay as AfterDelay,
+        AfterMatch as AfterMatch,
+        OnRequest as OnRequest,
+    )
+    from oop_engine.operators.triggers.basic import (
+        AfterChange as AfterChange,
+        AfterCount as AfterCount,
+        AfterFraction as AfterFraction,
+        Trigger as Trigger,
+        WindowView as WindowView,
+    )
+    from oop_engine.operators.triggers.composed import (
+        AfterAll as AfterAll,
+        AfterAny as AfterAny,
+        AfterEach as AfterEach,
+        Once as Once,
+        OrFinally as OrFinally,
+    )
+    from oop_engine.operators.triggers.emit import Emit as Emit
+else:
+    __getattr__, __dir__ = lazy_names(__name__)

@@ -5,47 +5,51 @@
 store in ``slicing/`` serves each, so a new kind is a file here.
 """
 
-from oop_engine.operators.windows.count import PartitionedTupleBased, RowsBetween, TupleBased
-from oop_engine.operators.windows.delimited import Delimited
-from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, SliceView
-from oop_engine.operators.windows.frames import Frames
-from oop_engine.operators.windows.grid import Definition, Extents, Over, Windows, divisible_by
-from oop_engine.operators.windows.intervals import FixedBand, Intervals
-from oop_engine.operators.windows.landmark import Landmark
-from oop_engine.operators.windows.last_rows import LastRows
-from oop_engine.operators.windows.merging import Merging
-from oop_engine.operators.windows.session import Gap, Session, nested
-from oop_engine.operators.windows.slide_by_tuple import SlideByTuple
-from oop_engine.operators.windows.time import Sliding, Tumbling
-from oop_engine.operators.windows.user import UserWindows
-from oop_engine.operators.windows.whole import Global
+from __future__ import annotations
 
-__all__ = [
-    "Definition",
-    "Delimited",
-    "Due",
-    "Extents",
-    "FinalTuples",
-    "FixedBand",
-    "Folding",
-    "Frames",
-    "Gap",
-    "Global",
-    "Intervals",
-    "Landmark",
-    "LastRows",
-    "Merging",
-    "Over",
-    "PartitionedTupleBased",
-    "RowsBetween",
-    "Session",
-    "SliceView",
-    "SlideByTuple",
-    "Sliding",
-    "Tumbling",
-    "TupleBased",
-    "UserWindows",
-    "Windows",
-    "divisible_by",
-    "nested",
-]
+from typing import TYPE_CHECKING
+
+from oop_engine.system.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from oop_engine.operators.windows.count import (
+        PartitionedTupleBased as PartitionedTupleBased,
+        RowsBetween as RowsBetween,
+        TupleBased as TupleBased,
+    )
+    from oop_engine.operators.windows.delimited import Delimited as Delimited
+    from oop_engine.operators.windows.folding import (
+        Due as Due,
+        FinalTuples as FinalTuples,
+        Folding as Folding,
+        SliceView as SliceView,
+    )
+    from oop_engine.operators.windows.frames import Frames as Frames
+    from oop_engine.operators.windows.grid import (
+        Definition as Definition,
+        Extents as Extents,
+        Over as Over,
+        Windows as Windows,
+        divisible_by as divisible_by,
+    )
+    from oop_engine.operators.windows.intervals import (
+        FixedBand as FixedBand,
+        Intervals as Intervals,
+    )
+    from oop_engine.operators.windows.landmark import Landmark as Landmark
+    from oop_engine.operators.windows.last_rows import LastRows as LastRows
+    from oop_engine.operators.windows.merging import Merging as Merging
+    from oop_engine.operators.windows.session import (
+        Gap as Gap,
+        Session as Session,
+        nested as nested,
+    )
+    from oop_engine.operators.windows.slide_by_tuple import SlideByTuple as SlideByTuple
+    from oop_engine.operators.windows.time import (
+        Sliding as Sliding,
+        Tumbling as Tumbling,
+    )
+    from oop_engine.operators.windows.user import UserWindows as UserWindows
+    from oop_engine.operators.windows.whole import Global as Global
+else:
+    __getattr__, __dir__ = lazy_names(__name__)

@@ -35,10 +35,16 @@ class StandIn:
         self.state = state
 
 
+@cache
+def _stand_in(name: str) -> type[StandIn]:
+    """Return the class of stand-ins for a class of Numba; to make one takes as long as to unpickle an entry."""
+    return type(name, (StandIn,), {})
+
+
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if module.partition(".")[0] == "numba" or module == "copyreg":
-            return type(name, (StandIn,), {})
+            return _stand_in(name)
         return super().find_class(module, name)
 
 
