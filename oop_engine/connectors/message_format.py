@@ -59,7 +59,7 @@ class MessageFormat(ABC):
         self.columns = pa.schema([field for field in schema.fields if field.name not in self.metadata])
         self._told: list[Payload] = []  # that are being read, where there are columns of messages
         self.unknown = UnknownColumns(schema.names)
-        self._validation = Validation(Path(place), schema, schema.fields, None, self._refused)
+        self._validation = Validation(Path(place), schema, schema.fields, None, self._refused, made_up=False)
         self.refusing: NDArray[np.int64] | None = None
 
     @property
@@ -115,7 +115,7 @@ class MessageFormat(ABC):
     def _pages(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Page]:
         for batch in map(self._told_too, batches) if self.metadata else batches:
             if (page := self._validation.page(batch)) is not None:
-                yield page.without_arrival()
+                yield page
 
     def _of_payloads(self, payloads: Iterable[Payload]) -> Iterator[Message]:
         """Yield the messages in payloads; those of one row each are read together."""

@@ -41,11 +41,12 @@ _CELLS = knob(__name__, "_CELLS", 1 << 24)
 class Trace:
     """The messages of a file: iterate it, again if need be; each time it is read from the start.
 
-    Pages have at most ``page_rows`` rows, and 16 million cells, and carry ``arrival``; punctuation comes where the
-    file has it.  Memory is bounded by a page, or some blocks of text, and does not grow with the file.
-    Up to where the iteration is, ``refused`` counts by reason the rows that were diverted, ``nulls`` by column those
-    that have no value in it, and, with ``counts_unknown``, ``unknown`` by name those with a column that the schema does
-    not have: JSON lines with many such columns take up to twice as long to read then.
+    Pages have at most ``page_rows`` rows, and 16 million cells, and carry ``arrival``; punctuation comes where the file
+    has it. With ``made_up`` False they carry none where the file has no column of arrivals. Memory is bounded by a
+    page, or some blocks of text, and does not grow with the file. Up to where the iteration is, ``refused`` counts by
+    reason the rows that were diverted, ``nulls`` by column those that have no value in it, and, with
+    ``counts_unknown``, ``unknown`` by name those with a column that the schema does not have: JSON lines with many such
+    columns take up to twice as long to read then.
     ``notes``: lines for the user: the form of CSV that was sniffed, and columns that are text because of few cells.
     """
 
@@ -66,7 +67,7 @@ class Trace:
         self.refused: dict[str, int] = {}
         self.nulls: dict[str, int] = {}
         self.unknown: dict[str, int] = {}
-        self.counts_unknown = False
+        self.counts_unknown, self.made_up = False, True
         self.notes: list[str] = list(getattr(reader, "notes", ()))
         spoiled: dict[str, str] = getattr(reader, "spoiled", {})
         self.notes += [line for name, line in spoiled.items() if name not in (declared or ())]
@@ -118,7 +119,9 @@ class Trace:
 
     def _read(self, on_refused: Refuse | None) -> Iterator[Message]:
         columns = wanted(self._reader.fields, self.schema, self.arrival)
-        validation = Validation(self.path, self.schema, columns, self.arrival, on_refused)
+        validation = Validation(
+            self.path, self.schema, columns, self.arrival, on_refused, made_up=self.made_up
+        )
         validation.hint = getattr(self._reader, "hint", None)
         self.refused, self.nulls = validation.refused, {}
         unknown = UnknownColumns(columns.names)

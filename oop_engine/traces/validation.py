@@ -169,23 +169,29 @@ def _check_arrival(path: Path, schema: Schema, arrival: pa.Field) -> None:
 class Validation:
     """Makes pages of the rows of one file, in order; ``refused`` counts rejected rows by reason.
 
-    A row is refused if the reader could not parse it, if its progressing value or arrival is null or
-    beyond ``MOST_TIME``, or if a value cannot be cast to its column's type; text must be
-    UTF-8.  Arrival is the column ``arrival``, in the unit of
-    the progressing attribute (finer ones are rounded down), or, with None, the running maximum of
-    the progressing attribute: the earliest that the order of rows allows, if no tuple
-    arrives before its time.  ``refusing``: the numbers of the rows with which ``on_refused`` is called now;
-    ``hint``: returns the option that reads a text which is refused, if there is one.
+    A row is refused if the reader could not parse it, if its progressing value or arrival is null or beyond
+    ``MOST_TIME``, or if a value cannot be cast to its column's type; text must be UTF-8. Arrival is the column
+    ``arrival``, in the unit of the progressing attribute (finer ones are rounded down), or, with None, the running
+    maximum of the progressing attribute: the earliest that the order of rows allows, if no tuple arrives before its
+    time. With None and ``made_up=False`` pages carry no arrivals. ``refusing``: the numbers of the rows with which
+    ``on_refused`` is called now; ``hint``: returns the option that reads a text which is refused, if there is one.
     """
 
     def __init__(
-        self, path: Path, schema: Schema, columns: pa.Schema, arrival: str | None, on_refused: Refuse | None
+        self,
+        path: Path,
+        schema: Schema,
+        columns: pa.Schema,
+        arrival: str | None,
+        on_refused: Refuse | None,
+        *,
+        made_up: bool = True,
     ) -> None:
         self.refused: dict[str, int] = {}
         self._path = path
         self._schema = schema
         self._columns = columns
-        self._arrival = arrival
+        self._arrival, self._arrives = arrival, arrival is not None or made_up
         self._on_refused = on_refused
         times = [schema.progressing, *([] if arrival is None else [arrival])]
         self._fields = [columns.field(n) for n in dict.fromkeys([*times, *columns.names])]
@@ -230,7 +236,8 @@ class Validation:
         if not len(numbers):
             return None
         page = CodedPage(self._schema, batch) if coded else Page(self._schema, batch)
-        page.arrival = self._arrivals(page, columns, numbers)
+        if self._arrives:
+            page.arrival = self._arrivals(page, columns, numbers)
         return page
 
     def _read(self, rows: pa.RecordBatch) -> tuple[dict[str, pa.Array], NDArray[np.bool_]]:

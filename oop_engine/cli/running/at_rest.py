@@ -127,6 +127,7 @@ def at_rest(
 ) -> int:
     """Run a graph over traces to their end; show the results, or write them into a file."""
     from oop_engine.runners.replay import replay
+    from oop_engine.runners.schedule import by_order_alone
     from oop_engine.traces.format_registry import format_of
     from oop_engine.traces.trace_writing import check_writable, write_trace
 
@@ -140,6 +141,8 @@ def at_rest(
     graph, traces = opened(path, texts, time, unit, policy, ("--out", out), csv, types)
     graph = _narrowed(graph, traces)
     plan = graph.plan()
+    for trace in traces.values():
+        trace.made_up = not by_order_alone(plan)
     [sink, *more] = plan.of_kind("sink")
     if more and out is not None:
         msg = f"{path}: --out takes the results of one sink; the graph has {', '.join(n.name for n in (sink, *more))}"

@@ -25,10 +25,10 @@ def collect_less() -> None:
 
 
 def keep_loaded() -> None:
-    """Let no collection look at what is loaded by now, before the first file of the user; ``collect_less`` comes first.
+    """Let no collection look at the modules that are loaded by now, where ``collect_less`` was called before.
 
-    Objects of the user are not among them, so at the end of the process files that these have open are written.
-    Nothing happens in a process of others, which may have garbage.
+    Commands call it before they load a file of the user.  Objects of the user are not among them, so at the end of
+    the process files that these have open are written.  Nothing happens in a process of others, which may have garbage.
     """
     if any(isinstance(each, _First) for each in gc.callbacks):
         gc.freeze()

@@ -182,7 +182,9 @@ class GrowingFolder(LiveSource):
 
         path = self._folder / name
         csv = self.csv if format_of(path) == "csv" else None
-        return open_trace(path, self._in_files, csv=csv, on_refused=refused)
+        trace = open_trace(path, self._in_files, csv=csv, on_refused=refused)
+        trace.made_up = False
+        return trace
 
     def _told(self, page: Page, name: str) -> Page:
         """Return a page of the schema, with the path of its file if that is a column."""

@@ -47,19 +47,28 @@ class FarTimes:
 
     def __init__(self, graph: str, schemas: Mapping[str, Schema]) -> None:
         self._graph = graph
-        self._reach: dict[str, tuple[int, int]] = {}
+        self._reach: dict[
+            str, tuple[int, int, int, int]
+        ] = {}  # seen, and from when to when is not far from now
         self._schemas = {name: one for name, one in schemas.items() if one.unit in TIME_UNITS}
 
     def see(self, source: str, page: Page) -> None:
         """Look at the times of a page.  O(rows), which the next who asks for them is spared."""
-        if (schema := self._schemas.get(source)) is None or not len(page):
+        if (schema := self._schemas.get(source)) is None or not page.rows:
             return
         low, high = page.reach_of(page.times)
-        known = self._reach.get(source)
-        if known is not None and known[0] <= low and high <= known[1]:
+        first, last, least, most = self._reach.get(source) or self._begun(source, schema, low, high)
+        if first <= low and high <= last:
             return
-        first, last = (low, high) if known is None else (min(low, known[0]), max(high, known[1]))
-        self._reach[source] = first, last
+        first, last = min(low, first), max(high, last)
+        self._reach[source] = first, last, least, most
+        if least <= first and last <= most and last - first <= (most - least) // 2:
+            return  # as mostly
         if (words := far_times(schema, first, last)) is not None:
             del self._schemas[source]
             logging.getLogger("oop_engine").warning("graph %r, source %r: %s", self._graph, source, words)
+
+    def _begun(self, source: str, schema: Schema, low: int, high: int) -> tuple[int, int, int, int]:
+        """Return no times, and those that are not far from now, for a source that has its first page."""
+        here, most = int(time()) * TIME_UNITS[schema.unit], _FAR_S * TIME_UNITS[schema.unit]
+        return high + 1, low - 1, here - most, here + most

@@ -183,7 +183,8 @@ class CsvReader:
                     yield _too_long(rows, data, names)
                     at_long_row, data = True, b""
                     continue
-                if cut and typed is not None and seen.enough(lines := data[:cut]):
+                # A block as long as the longest row may have a row beyond it, which the kernel would read.
+                if 0 < cut < LONGEST and typed is not None and seen.enough(lines := data[:cut]):
                     good = csv_alike(lines, self._names, typed, required, self.csv)
                     if good is not None:
                         rows.line += good.num_rows

@@ -229,6 +229,23 @@ def test_csv_means_the_same_to_the_kernel(
         assert found[0] == found[1], data
 
 
+def test_a_row_that_is_too_long_is_refused_by_the_kernel_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, reasons = tmp_path / "rows.csv", []
+    for module in ("csv", "csv_rows"):
+        monkeypatch.setattr(f"oop_engine.traces.formats.{module}.LONGEST", 1000)
+    monkeypatch.setattr(block, "_LEAST_BYTES", 1)
+    lines = [csv_line(ts=str(i), name="z" * (1000 if i == 2 else 5)) for i in range(5)]
+    path.write_text("".join([",".join(COLUMNS) + "\n", *lines]))
+    for least in (0, 1 << 40):
+        monkeypatch.setattr(block, "_AFTER", least)
+        trace = open_trace(path, SCHEMA)
+        assert sum(map(len, trace.pages())) == 4
+        reasons.append(trace.refused)
+    assert reasons == [{"a row must be shorter than 1,000 bytes (first in line 4)": 1}] * 2
+
+
 def test_the_kernel_reads_csv() -> None:
     lines = "".join(csv_line(ts=str(i), x="", name='"a,b"') for i in range(5)).encode()
     batch = csv_alike(lines, list(COLUMNS), SCHEMA.fields, {"ts"}, CsvFormat())

@@ -150,7 +150,7 @@ class PaneRing:
             low = high = (where.item() - origin) // slide
         else:
             reach = page.reach_of(where) if where is times else (int(_LEAST(where)), int(_GREATEST(where)))
-            low, high = ((one - origin) // slide for one in reach)
+            low, high = (reach[0] - origin) // slide, (reach[1] - origin) // slide
         if not self._sure[0] <= low <= high < self._sure[1]:
             extents.check(*page.reach_of(times))
         fits = self.used and self.low <= low and high <= self.high and groups <= self.groups
