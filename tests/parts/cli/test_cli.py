@@ -114,6 +114,38 @@ finally:
     assert (tmp_path / "sums.csv").read_text().splitlines()[1:] == ["0,10,2", "10,20,3"]
 
 
+def test_a_run_loads_the_kinds_of_windows_aggregates_and_operators_that_it_has(tmp_path: Path) -> None:
+    (tmp_path / "graph.py").write_text(
+        "from oop_engine import Graph, Schema\nimport pyarrow as pa\n"
+        "from oop_engine.operators import Ordered, Punctuate, Sum, Tumbling, WindowAggregate\n"
+        "graph = Graph('g')\nlog = graph.source('log', Schema({'ts': pa.int64(), 'v': pa.int64()}, 'ts', 's'))\n"
+        "bounded = graph.add('bounded', Punctuate(Ordered()), log)\n"
+        "graph.sink('sums', graph.add('sum', WindowAggregate(Tumbling(10), {'n': Sum('v')}), bounded))\n"
+    )
+    (tmp_path / "log.csv").write_text("ts,v\n1,2\n12,3\n")
+    code = """
+import sys
+sys.argv = ["oop-engine", "run", "graph.py", "log.csv", "--out", "sums.csv"]
+from oop_engine.cli import main
+try:
+    main()
+finally:
+    print(*(name.removeprefix("oop_engine.") for name in sys.modules))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=MOST_S, check=True
+    )
+    loaded, of = set(done.stdout.split()), "operators."
+    assert {of + "windows.time", of + "aggregates.sums", of + "window_aggregate"} <= loaded
+    others = {f"{of}windows.{kind}" for kind in ("frames", "delimited", "last_rows", "user")}
+    others |= {
+        f"{of}aggregates.{kind}"
+        for kind in ("values", "sketches", "library_sketches", "user_defined", "moments")
+    }
+    others |= {f"{of}{name}" for name in ("joining", "in_order", "oa_join", "filter", "triggers.composed")}
+    assert not others & loaded
+
+
 @pytest.mark.parametrize(
     ("args", "heavy"),
     [

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.page import Page
 from oop_engine.operators.aggregates import Arrays
-from oop_engine.operators.aggregates.library_sketches import empty_sketch, sketch_of
 from oop_engine.operators.aggregates.ragged import Ragged
 from oop_engine.operators.aggregates.sort_keys import decoded
 from oop_engine.operators.slicing.accumulator import register_accumulator
@@ -49,6 +48,8 @@ class LibrarySketches(Lists):
         column.become(column_of(self.combine(state, state_of(fresh))) if column.values else fresh)
 
     def _sketch(self, values: Any) -> bytes:
+        from oop_engine.operators.aggregates.library_sketches import empty_sketch
+
         sketch = empty_sketch(self.part.kind, int(self.part.parameter))
         if isinstance(values, np.ndarray):
             sketch.update(values.copy())  # it takes no array that is read only
@@ -69,6 +70,8 @@ class LibrarySketches(Lists):
     def _merged(self, sketches: list[bytes]) -> bytes:
         if len(sketches) == 1:
             return sketches[0]
+        from oop_engine.operators.aggregates.library_sketches import empty_sketch, sketch_of
+
         merged = empty_sketch(self.part.kind, int(self.part.parameter))
         for data in sketches:
             merged.merge(sketch_of(self.part.kind, data))
@@ -78,6 +81,8 @@ class LibrarySketches(Lists):
         return Ragged.of(lengths.astype(np.int64), (pa.array(sketches, pa.binary()),), self.kind)
 
     def _checked(self, column: Ragged) -> Ragged:
+        from oop_engine.operators.aggregates.library_sketches import sketch_of
+
         try:
             for data in column.flat[0].to_pylist():
                 sketch_of(self.part.kind, data)

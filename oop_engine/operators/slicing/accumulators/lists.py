@@ -18,7 +18,6 @@ from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.aggregates.ragged import Flat, Ragged
-from oop_engine.operators.aggregates.sketches import Bins
 from oop_engine.operators.aggregates.sort_keys import decoded, has_keys, keys_of, ranked, ranks_of
 from oop_engine.operators.kernels.hashing import lifted, mix_bytes, mix_integers, registers
 from oop_engine.operators.kernels.lists import ascending, counted, merge, tally
@@ -193,6 +192,8 @@ class BinCounts(ValueCounts):
 
     def keys(self, column: pa.Array) -> NDArray[np.int32]:
         """Return the bin of each value."""
+        from oop_engine.operators.aggregates.sketches import Bins  # loaded where windows have some
+
         return Bins(self.part.parameter).of(numbers(column, pa.int32(), pa.int64(), pa.float64()))
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import ContractError
 from oop_engine.core.page import Page
-from oop_engine.operators.aggregates import Arrays, Part, UserDefined
+from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.slicing.accumulator import Accumulator, register_accumulator
 from oop_engine.operators.values.columns import Integers
+
+if TYPE_CHECKING:
+    from oop_engine.operators.aggregates import UserDefined
 
 __all__: list[str] = []
 
@@ -23,10 +26,9 @@ class _User(Accumulator):
 
     def __init__(self, part: Part) -> None:
         super().__init__(part)
-        assert isinstance(part.user, UserDefined)
-        self._user = part.user
-        self.identity = np.int64(0), *(np.dtype(name).type(0) for name in part.user.state_types)
-        self.invertible = part.user.invert is not None
+        self._user = cast("UserDefined", part.user)
+        self.identity = np.int64(0), *(np.dtype(name).type(0) for name in self._user.state_types)
+        self.invertible = self._user.invert is not None
 
     def prepare(self, page: Page, times: Integers) -> Arrays:
         types = [np.dtype(name) for name in self._user.state_types]
