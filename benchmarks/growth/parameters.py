@@ -289,7 +289,7 @@ def _of_shapes() -> Iterator[Growth]:
             "definitions", f"without a common grid, {message}", 1, _definitions(apart, make), DECADES[:3]
         )
     for message in ("opening", "page", "bound that closes ten"):
-        yield Growth("columns", f"sums, {message}", 1, _columns(message))
+        yield Growth("columns", f"sums, {message}", 1, _columns(message), (*DECADES, 10_000))
     for name in _OF_TEXTS:
         yield Growth("length of keys", f"{name}, page of 100", 1, _text_keys(name), (8, 80, 800, 8000))
 

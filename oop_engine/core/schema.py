@@ -156,6 +156,10 @@ class Schema:
         """Column names, in order."""
         return list(self.fields.names)
 
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(self.fields.names)
+
     def type_of(self, name: str) -> pa.DataType:
         """Return the Arrow type of column ``name``."""
         return self.fields.field(name).type
@@ -164,7 +168,7 @@ class Schema:
         """Raise ``ContractError`` in the name of ``place`` if a page of it is not of this schema."""
         if found is self or found == self:
             return
-        lacking = [name for name in self.names if name not in found.names]
+        lacking = [name for name in self.names if name not in found._known]
         lacks = f"it lacks {', '.join(map(repr, lacking))}: " if lacking else ""
         way_out = f"{lacks}yield Page(self.schemas_out[port], ...)"
         msg = f"{place}: a page must have the announced schema {self}; got {found}: {way_out}"
@@ -172,7 +176,7 @@ class Schema:
 
     def has(self, names: Iterable[str]) -> bool:
         """Tell whether every one of ``names`` is a column."""
-        return set(names) <= set(self.names)
+        return self._known.issuperset(names)
 
     def require(self, names: Iterable[str], place: str) -> None:
         """Raise ``GraphError`` in the name of ``place`` unless all of ``names`` are columns."""
@@ -181,7 +185,7 @@ class Schema:
             if not isinstance(given, str):
                 msg = f"{place}: a column is given by its name, a text; got {name!r}: make it a column, by WithColumns"
                 raise GraphError(msg)
-            if name not in self.names:
+            if name not in self._known:
                 hint = did_you_mean(name, self.names)
                 msg = f"{place}: no column {name!r} in its input; there are {', '.join(self.names)}{hint}"
                 raise GraphError(msg)

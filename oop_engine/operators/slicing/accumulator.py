@@ -282,7 +282,7 @@ def register_accumulator(*kinds: str) -> Callable[[A], A]:
     return register
 
 
-@lru_cache(256)
+@lru_cache(1 << 14)  # an operator has thousands of parts; one is .2 kB
 def accumulator(part: Part) -> Accumulator:
     """Return the accumulator of ``part``; raises ``GraphError`` for a kind that is not registered."""
     if part.kind not in ACCUMULATORS:

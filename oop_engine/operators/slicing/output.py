@@ -10,6 +10,7 @@ Where a definition is folded in time order it names the columns of extents, and 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -182,7 +183,7 @@ class Output:
         fields += more + [(side, time) for side in sides]
         fields += [(name, result_type_of(a, schema, self.place)) for name, a in self._aggregates.items()]
         names = [name for name, _ in fields]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
+        if twice := sorted(name for name, many in Counter(names).items() if many > 1):
             if WINDOW in twice:
                 msg = f"{self.place}: the column {WINDOW!r} is the definition's name; got another one: rename it"
                 raise GraphError(msg)

@@ -84,3 +84,24 @@ def test_no_bound_takes_many_more_calls_than_another_that_closes_as_many_windows
     list(operator.on_page(0, page(1000, 1)))
     found = list(map(partial(of_bound, operator), range(100, 1000)))[20:]
     assert max(found) < np.median(found) + MORE
+
+
+def test_more_aggregates_do_not_read_the_names_of_all_columns_more_often(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read, names = list[Schema](), vars(Schema)["names"]
+
+    def counted(schema: Schema) -> list[str]:
+        read.append(schema)
+        found: list[str] = names.fget(schema)
+        return found
+
+    monkeypatch.setattr(Schema, "names", property(counted))
+    counts = []
+    for many in (10, 300):
+        columns = [f"v{number}" for number in range(many)]
+        schema = Schema({"ts": pa.int64(), **dict.fromkeys(columns, pa.int64())}, "ts", "s")
+        read.clear()
+        WindowAggregate(Tumbling(10), {f"of_{name}": Sum(name) for name in columns}).opened(schema)
+        counts.append(len(read))
+    assert counts[0] == counts[1]

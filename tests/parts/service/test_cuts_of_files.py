@@ -15,6 +15,7 @@ import pytest
 
 from oop_engine import Graph, Page, Schema, replay, run, serve, write_trace
 from oop_engine.connectors.tailing.tail import LogTail
+from oop_engine.extend import Windows
 from oop_engine.operators import (
     BoundedDisorder,
     Count,
@@ -48,7 +49,7 @@ def graph() -> Graph:
     policy = PerGroup(BoundedDisorder(30), by=("k",), linear=BoundedDisorder(60))
     edge = made.add("edge", Punctuate(policy, late=Late.DIVERT), made.source("in", SCHEMA))
     asked = {"n": Count(), "s": Sum("v")}
-    windows = {"ten": Tumbling(10), "session": Session(3), "last": LastRows(3, 20)}
+    windows: dict[str, Windows] = {"ten": Tumbling(10), "session": Session(3), "last": LastRows(3, 20)}
     for name, one in windows.items():
         made.sink(name, made.add(f"by-{name}", WindowAggregate(one, asked, by=("k",)), edge["out"]))
     made.sink("late", edge["late"])
