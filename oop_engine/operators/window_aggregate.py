@@ -75,7 +75,6 @@ from oop_engine.operators.slicing.closing import Closing
 from oop_engine.operators.slicing.explained import explained, explained_versions, retained
 from oop_engine.operators.slicing.output import Output, Stamp
 from oop_engine.operators.slicing.revised.emitted import versioned_schema
-from oop_engine.operators.slicing.revised.netting import Netting
 from oop_engine.operators.slicing.revised.versions import Versions
 from oop_engine.operators.slicing.row_windows import RowWindows
 from oop_engine.operators.slicing.store import Store
@@ -296,18 +295,21 @@ class WindowAggregate(Operator):
             self._rows = RowWindows(query.output, first, schema)
             return
         self._versions: Versions | None = None
-        self._closing: Closing
+        self._changing: Changing | None = None
         self._tagger = None if first.over is Over.ATTRIBUTE else Tagger(first.over, schema, self.by)
         if self.changing:
-            self._closing = Changing(query, self.by, self.definitions, partial(self._bound, schema))
+            self._changing = Changing(query, self.by, self.definitions, partial(self._bound, schema))
+            self._closing = self._changing.closing
         elif self.emit is not None:
             self.clock_every = self.emit.clock_every(schema)
             make = partial(_versioned_stores, query, "read late" if self.emit.early is None else "read early")
             self._versions = Versions(query.output, given, self.by, make, self.emit, *self.schemas_out)
-            self._closing = self._versions
+            self._closing = self._versions.closing
         else:
-            kind = Closing if given.change is None else Netting
-            self._closing = kind(query.output, given, self.by, stores(query))
+            self._closing = Closing(query.output, given, self.by, stores(query))
+        self._windows = (
+            self._changing or self._closing
+        )  # take tuples, and punctuation if there are no versions
         self._straight = self._versions is None and self._tagger is None and self._due is None
 
     def wants(self, inputs: tuple[Schema, ...], behind: Wants) -> tuple[Wants, ...]:
@@ -336,16 +338,17 @@ class WindowAggregate(Operator):
         elif self.is_new(change):
             change = read_change(change)
             self.changed(change, self.schemas_in)
-            assert isinstance(self._closing, Changing)
-            self._closing.change(change)
-            self.definitions = self.windows = self._closing.windows
+            assert self._changing is not None
+            self._changing.change(change)
+            self.definitions = self.windows = self._changing.windows
 
     def on_clock(self, now: int) -> Iterator[Emission]:
-        return iter(()) if self._versions is None else self._versions.clock(now)
+        for page in () if self._versions is None else self._versions.clock(now):
+            yield 0, page
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         if self._straight:
-            self._closing.add(page, page.times)
+            self._windows.add(page, page.times)
             return iter(())
         if self._rows is not None:
             return self._rows.add(page)
@@ -353,21 +356,20 @@ class WindowAggregate(Operator):
         return answer if self._due is None else self._due.behind_page(answer, len(page))
 
     def _of_page(self, port: int, page: Page) -> Iterator[Emission]:
-        if port and self._versions is not None:
-            yield from self._versions.request(page)
-        elif self._versions is not None:
-            yield from self._versions.look(page)
+        if self._versions is not None:
+            for versions in self._versions.request(page) if port else self._versions.look(page):
+                yield 0, versions
         elif self._tagger is None:
-            self._closing.add(page, page.times)
+            self._windows.add(page, page.times)
         else:
             positions, ended = self._tagger.tag(page)
-            self._closing.add(page, positions)
+            self._windows.add(page, positions)
             if ended is not None:
-                yield from self._closing.take(ended)
+                yield from self._windows.take(ended)
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
         if self._straight:
-            return self._closing.take(punctuation)
+            return self._windows.take(punctuation)
         answer = self._of_punctuation(port, punctuation)
         return answer if self._due is None else self._due.behind_punctuation(answer)
 
@@ -375,19 +377,19 @@ class WindowAggregate(Operator):
         if port:
             return iter(())  # requests say nothing of windows
         if self._rows is None and self._tagger is None:
-            return self._closing.take(punctuation)
+            return (self._versions or self._windows).take(punctuation)
         return self._of_rows(punctuation)
 
     def _of_rows(self, punctuation: Punctuation) -> Iterator[Emission]:
         if self._rows is not None:
             yield from self._rows.take(punctuation)
         elif self._tagger is not None and (translated := self._tagger.translate(punctuation)) is not None:
-            yield from self._closing.take(translated)
+            yield from self._windows.take(translated)
 
     def state(self) -> State:
         if self._rows is not None:
             return self._rows.state()
-        held = self._closing.state()
+        held = (self._versions or self._closing).state()
         if self._due is not None:
             held += State(partials=len(self._due), nbytes=self._due.nbytes)
         return held if self._tagger is None else held + State(nbytes=self._tagger.nbytes)
@@ -406,7 +408,7 @@ class WindowAggregate(Operator):
         if self._rows is not None:
             return {"rows": self._rows.save()}
         tagger = None if self._tagger is None else self._tagger.save()
-        saved = {"tagger": tagger, "closing": self._closing.save()}
+        saved = {"tagger": tagger, "closing": (self._versions or self._windows).save()}
         return saved if self._due is None else saved | {"due": self._due.save()}
 
     def load(self, state: Saved) -> None:
@@ -415,11 +417,11 @@ class WindowAggregate(Operator):
             return
         if self._tagger is not None:
             self._tagger.load(state.part("tagger"))
-        self._closing.load(state.part("closing"))
+        (self._versions or self._windows).load(state.part("closing"))
         if self._due is not None:
             self._due.load(state.part("due"))
-        if isinstance(self._closing, Changing):
-            self.definitions = self.windows = self._closing.windows
+        if self._changing is not None:
+            self.definitions = self.windows = self._changing.windows
 
     def describe(self) -> str:
         named = [f"{name!r}: {describe_value(one)}" for name, one in self.definitions.items()]

@@ -57,7 +57,7 @@ def test_a_walk_over_all_keys_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def walking(self: Closing, *given: Any) -> None:
         add(self, *given)
-        np.arange(self._groups.size)
+        np.arange(self.groups.size)
 
     monkeypatch.setattr(Closing, "add", walking)
     few, many = work("tumbling", "page of a row", FEW), work("tumbling", "page of a row", MANY)

@@ -12,14 +12,14 @@ together, and it lives as long as the last of them.
 
 Later definitions limit the bound of the results: that of hourly windows alone is the end of the hour, and then
 windows of ten seconds could not come before.  An added window starts at ``at`` or later, and ``at`` is not below the
-bound of the input.  So the bound of the results is never above that of the input.
+bound of the input.  So the bound of the results is never above that of the input (``LimitedStore.least_stamp``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from oop_engine.core.change import Change, Reached
 from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import GraphError
-from oop_engine.core.operator import Emission, State
+from oop_engine.core.operator import Emission
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER, Linear, Punctuation
 from oop_engine.core.saved import Saved
@@ -57,12 +57,19 @@ class Lives:
 
 
 class LimitedStore:
-    """``store`` of the definitions ``numbers``, within their ``lives``."""
+    """``store`` of the definitions ``numbers``, within their ``lives``; no result has a stamp above the bound."""
 
     def __init__(self, store: Store, numbers: Sequence[int], lives: Lives, output: Output) -> None:
-        self._store, self.numbers, self._lives, self._output = store, list(numbers), lives, output
+        self.numbers, self._lives, self._output = list(numbers), lives, output
         self._since = int(lives.since[self.numbers].min())
         self.renew()
+        self._limit(store)
+
+    def _limit(self, store: Store) -> Self:
+        """Limit another store; methods that do not depend on lives are its own."""
+        self._store, self.state, self.counts, self.living = store, store.state, store.counts, store.living
+        self.rename, self.consider, self.save = store.rename, store.consider, store.save
+        return self
 
     def renew(self) -> None:
         """Learn that definitions have got another life."""
@@ -72,12 +79,6 @@ class LimitedStore:
     @property
     def alive(self) -> int:
         return self._store.alive
-
-    def state(self) -> State:
-        return self._store.state()
-
-    def counts(self) -> dict[str, int]:
-        return self._store.counts()
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         if not self._whole and times.size:
@@ -122,10 +123,10 @@ class LimitedStore:
         return self._within(self._store.close(slots, self._bounds(bounds)))
 
     def least_stamp(self, bound: int) -> int:
-        return max(self._store.least_stamp(bound), self._since)
+        return min(max(self._store.least_stamp(bound), self._since), bound)
 
     def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
-        return np.maximum(self._store.least_stamps(slots, of, bounds), self._since)
+        return np.minimum(np.maximum(self._store.least_stamps(slots, of, bounds), self._since), bounds)
 
     def most_until(self, bound: int, slots: Integers | None = None) -> float:
         return self._store.most_until(self._bounds(bound), slots)
@@ -133,37 +134,22 @@ class LimitedStore:
     def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
         return self._store.reach(slots, self._bounds(bounds))
 
-    def living(self, groups: int) -> NDArray[np.bool_]:
-        return self._store.living(groups)
-
-    def rename(self, kept: Integers, slots: Integers) -> None:
-        self._store.rename(kept, slots)
-
-    def consider(self) -> None:
-        self._store.consider()
-
     def successor(self) -> Store:
-        self._store = self._store.successor()
-        return self
-
-    def save(self) -> dict[str, Any]:
-        return self._store.save()
+        return self._limit(self._store.successor())
 
     def load(self, saved: Saved, groups: int) -> Store:
-        self._store = self._store.load(saved, groups)
-        return self
+        return self._limit(self._store.load(saved, groups))
 
 
-class Changing(Closing):
-    """Open windows of the groups of ``by``, of the definitions of ``query`` and of those that come."""
-
-    stores: list[LimitedStore]  # type: ignore[assignment]  # each of them within the life of its definitions
+class Changing:
+    """The definitions of ``query``, by name ``windows``, and those that come; ``closing`` has their open windows."""
 
     def __init__(
         self, query: Query, by: tuple[str, ...], windows: Mapping[str, Windows],
         bind: Callable[[str, Windows], Definition],
     ) -> None:  # fmt: skip
-        super().__init__(query.output, query.schema, by, [])
+        self.closing = Closing(query.output, query.schema, by)
+        self._output, self._stores = query.output, list[LimitedStore]()
         self._query, self._bind, self._reached = replace(query, changing=True), bind, Reached()
         self._lives = Lives()
         self._windows = list(windows.values())  # of all definitions, by number
@@ -174,12 +160,13 @@ class Changing(Closing):
         """Make the stores of the definitions that have none yet."""
         query = replace(self._query, first=self._lives.since.size)
         self._lives.add(len(query.numbers), since)
-        none, known = np.empty(0, np.int64), self._groups.size
+        none, known = np.empty(0, np.int64), self.closing.groups.size
         for numbers, store in numbered_stores(query):
             limited = LimitedStore(store, numbers, self._lives, query.output)
             if known:  # let it have room for the groups
                 limited.add(Page.empty(query.schema), none, none, known)
-            self.stores.append(limited)
+            self._stores.append(limited)
+        self.closing.replace_stores(self._stores)
 
     def change(self, change: Change) -> None:
         """Let definitions go, and others come.  Raises ``ContractError`` if their time has begun already."""
@@ -187,7 +174,7 @@ class Changing(Closing):
         for number, name in enumerate(self._output.names):
             if name in change.drop and self._lives.until[number] == FOREVER:
                 self._lives.until[number] = change.at
-        for store in self.stores:
+        for store in self._stores:
             store.renew()
         if change.add:
             self._add(change.at, dict(change.add))
@@ -205,28 +192,23 @@ class Changing(Closing):
         return {name: one for name, one, until in every if until == FOREVER}
 
     def add(self, page: Page, times: Integers) -> None:
+        """Fold tuples in, at ``times``."""
         self._reached.note(page)
-        super().add(page, times)
+        self.closing.add(page, times)
 
     def take(self, punctuation: Punctuation) -> Iterator[Emission]:
+        """Put out the windows that a punctuation completes; let stores go whose definitions are over."""
         self._reached.note(punctuation)
-        yield from super().take(punctuation)
+        yield from self.closing.take(punctuation)
         if isinstance(punctuation, Linear):
             below = min(punctuation.below, FOREVER - 1)
-            self.stores = [store for store in self.stores if store.until > below]
-
-    def ceiling(self, below: int) -> int:
-        """Return the bound of the input: a definition that comes may have windows from there on."""
-        return below
-
-    def ceilings(self, slots: Integers, of: Integers, below: Integers) -> Integers:
-        """Return the same of groups: their own bounds."""
-        return below
+            self._stores = [store for store in self._stores if store.until > below]
+            self.closing.replace_stores(self._stores)
 
     def save(self) -> dict[str, Any]:
         came = [[since, {n: written(one) for n, one in windows.items()}] for since, windows in self._came]
-        more = {"came": came, "numbers": [store.numbers for store in self.stores]}
-        return super().save() | more | {"until": self._lives.until, "reached": self._reached.largest}
+        more = {"came": came, "numbers": [store.numbers for store in self._stores]}
+        return self.closing.save() | more | {"until": self._lives.until, "reached": self._reached.largest}
 
     def load(self, saved: Saved) -> None:
         for part in saved.parts("came"):
@@ -234,11 +216,12 @@ class Changing(Closing):
             self._add(part.integer(0), {str(name): definition_of(definitions[name]) for name in definitions})
         self._lives.until = saved.integers("until", self._lives.until.shape)
         kept = [list(part.values()) for part in saved.parts("numbers")]
-        self.stores = [store for store in self.stores if store.numbers in kept]
-        for store in self.stores:
+        self._stores = [store for store in self._stores if store.numbers in kept]
+        for store in self._stores:
             store.renew()
         self._reached = Reached(saved.integer("reached"))
-        super().load(saved)
+        self.closing.replace_stores(self._stores)
+        self.closing.load(saved)
 
 
 def read_change(change: Change) -> Change:

@@ -16,14 +16,18 @@ bound completes very many, it is taken in steps, so that memory has the results 
 A tuple that comes behind a bound all the same (``keys/behind.py``) counts in windows of a grid that are still open,
 and is left out of all others, for a result that has left is final.
 
+A row that may be taken back is in no partial aggregate yet: sums could be subtracted from, a maximum could not.  So
+rows of a revision stream wait, each distinct one once with a count, until a bound has passed them (``NetRows``).
+
 Stores (``store.py``) keep the window state and find the windows that are complete; they know neither keys nor results.
+Results leave once, or correct versions that are out: then ``Finals`` makes them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -43,36 +47,62 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.keys.behind import BehindGroups
 from oop_engine.operators.keys.group_match import GroupMatch
 from oop_engine.operators.keys.tables import IN_KERNELS
+from oop_engine.operators.revisions.net_rows import NetRows
 from oop_engine.operators.slicing.checks import AT_ONCE, LongGapError, pauses
 from oop_engine.operators.slicing.output import Output
-from oop_engine.operators.slicing.store import Store
+from oop_engine.operators.slicing.store import Holder, Store
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 from oop_engine.operators.values.columns import Integers, by_slot
 from oop_engine.operators.windows import Definition, Extents
 from oop_engine.system.knobs import knob
 
-__all__ = ["Closing"]
+__all__ = ["Closing", "Finals"]
 
 _DEAD = knob(
     __name__, "_DEAD", 4096
 )  # groups without a window that may stay: those that come back need not be learnt again
 
 
+class Finals(Holder, Protocol):
+    """Results of windows that close, of which versions may be out."""
+
+    def settle(self, slots: Integers | None, bounds: Any) -> Iterable[Emission]:
+        """Forget windows whose results are out, before others close by these bounds; return corrections of them."""
+
+    def results(self, closed: WindowStates) -> Iterable[Page]:
+        """Return the results of windows that have been taken out, in order."""
+
+
 class Closing:
     """Open windows of the groups of ``by``, kept in ``stores``; ``schema`` is that of the tuples."""
 
-    def __init__(self, output: Output, schema: Schema, by: tuple[str, ...], stores: Sequence[Store]) -> None:
+    def __init__(
+        self, output: Output, schema: Schema, by: tuple[str, ...], stores: Iterable[Store] = ()
+    ) -> None:
         self._output, self._by, self._progressing = output, by, schema.progressing
         self.stores = list(stores)
+        self._finals: Finals | None = None
+        self._more: tuple[Holder, ...] = ()  # those that keep something of groups, beside stores
+        self.net = None if schema.change is None else NetRows(schema)
         self._considered = True  # a bound has come since stores were replaced last
-        self._groups = GroupIndex([schema.type_of(name) for name in by], IN_KERNELS)
-        self._matching = GroupMatch(self._groups, by)
-        self._progress = Progress(tables=IN_KERNELS)
+        self.groups = GroupIndex([schema.type_of(name) for name in by], IN_KERNELS)
+        self.matching = GroupMatch(self.groups, by)
+        self.progress = Progress(tables=IN_KERNELS)
         self._asked, self._newest = False, NEVER  # the largest time since somebody asked for open windows
-        self.behind = BehindGroups(by, self._groups)
+        self.behind = BehindGroups(by, self.groups)
+
+    def revised_by(self, finals: Finals) -> None:
+        """Let ``finals`` make the results of windows that close."""
+        self._finals, self._more = finals, (finals,)
+
+    def replace_stores(self, stores: Iterable[Store]) -> None:
+        """Go on with other stores, in which there is room for all groups."""
+        self.stores = list(stores)
 
     def counts(self) -> dict[str, int]:
         """Return how many tuples came behind a bound, and what stores count."""
+        if self.net is not None:
+            return {"behind": self.net.behind.count}
         found = {"behind": self.behind.count}
         for store in self.stores:
             for name, many in store.counts().items():
@@ -82,21 +112,22 @@ class Closing:
     def state(self) -> State:
         """Return the state: tuples, partial aggregates, the groups that have some, bytes."""
         tuples = partials = alive = 0
-        held = self._groups.nbytes + self._progress.nbytes + self.behind.nbytes
-        held += self._matching.nbytes if self._matching.coarse else 0
+        held = self.groups.nbytes + self.progress.nbytes + self.behind.nbytes
+        held += self.matching.nbytes if self.matching.coarse else 0
         for store in self.stores:
             more = store.state()
             tuples, partials, held = tuples + more.tuples, partials + more.partials, held + more.nbytes
             alive = max(alive, more.groups)
-        return State(tuples, partials, alive, held)
+        found = State(tuples, partials, alive, held)
+        return found if self.net is None else found + self.net.state()
 
     def slowest(self, most: int) -> list[tuple[dict[str, Any], int]]:
         """Return the groups with open windows whose bounds are least, each with its bound.  O(groups)."""
-        if not self._by or not self._progress.groups:
+        if not self._by or not self.progress.groups:
             return []
-        alive = np.flatnonzero(self.living(self._groups.size))
-        keys = pa.RecordBatch.from_arrays(self._groups.keys(alive), names=list(self._by))
-        bounds = self._progress.bounds(keys)
+        alive = np.flatnonzero(self.living(self.groups.size))
+        keys = pa.RecordBatch.from_arrays(self.groups.keys(alive), names=list(self._by))
+        bounds = self.progress.bounds(keys)
         least = np.argsort(bounds, kind="stable")[:most]
         return list(zip(rows_of(keys.take(least)), bounds[least].tolist(), strict=True))
 
@@ -108,28 +139,31 @@ class Closing:
         self._asked = True
         if not any(store.alive for store in self.stores):
             return []
-        alive = np.flatnonzero(self.living(self._groups.size))
+        alive = np.flatnonzero(self.living(self.groups.size))
         below = int(self.behind.bounds(alive).min(initial=FOREVER))
         given = zip(self._output.names, self._output.definitions, strict=True)
         asked = [(name, one) for name, one in given if name in names]
         return [_open(name, one, below, self._newest) for name, one in asked[:most]]
 
     def add(self, page: Page, times: Integers) -> None:
-        """Fold tuples in, at ``times``; groups may move.  O(tuples), in kernels."""
-        if times.size:
-            self._fold(page, times, self._slots_of(page))
-            if self._groups.size > _DEAD:
-                self._forget_dead()
+        """Fold tuples in, at ``times``; groups may move.  O(tuples), in kernels.  Rows of a revision stream wait."""
+        if self.net is not None:
+            self.net.add(page)
+            self.net.tidy()
+        elif times.size:
+            self.fold(page, times, self.slots_of(page))
+            if self.groups.size > _DEAD:
+                self.forget_dead()
 
-    def _slots_of(self, page: Page) -> Integers:
+    def slots_of(self, page: Page) -> Integers:
         """Return the group of each tuple; new ones are learnt."""
-        if self._groups.whole is not None and (keys := page.numbers(self._by[0])) is not None:
-            return self._groups.encode_integers(keys)
-        return self._groups.encode(list(map(page.key, self._by)), page.rows)
+        if self.groups.whole is not None and (keys := page.numbers(self._by[0])) is not None:
+            return self.groups.encode_integers(keys)
+        return self.groups.encode(list(map(page.key, self._by)), page.rows)
 
-    def _fold(self, page: Page, times: Integers, slots: Integers) -> None:
+    def fold(self, page: Page, times: Integers, slots: Integers) -> None:
         """Fold in tuples of groups that are known, and stay where they are."""
-        known = self._groups.size
+        known = self.groups.size
         least, greatest = page.reach_of(times)
         if self._asked:
             self._newest = max(self._newest, greatest)
@@ -141,7 +175,7 @@ class Closing:
             for store in self.stores:
                 store.add(page, times, slots, known)
         except WindowOverflowError as error:
-            raise self._overflow(error) from None
+            raise self.overflow(error) from None
 
     def _timely(
         self, page: Page, times: Integers, slots: Integers, known: int
@@ -158,6 +192,11 @@ class Closing:
 
     def take(self, punctuation: Punctuation) -> Iterator[Emission]:
         """Put out the windows that a punctuation completes, and the punctuation behind them."""
+        if self.net is not None:
+            if not isinstance(punctuation, Linear | GroupWise):
+                return iter(())  # joint bounds end here
+            if self.net.knows(punctuation) and (page := self.net.take(punctuation)) is not None:
+                self.fold(page, page.times, self.slots_of(page))
         match punctuation:
             case Linear(below):
                 return self._linear(below)
@@ -173,54 +212,50 @@ class Closing:
             due = due or store.due(below)
         if due:
             for bound in (*self._pauses(below), below):
+                if self._finals is not None:
+                    yield from self._finals.settle(None, bound)
                 for page in self._closed(None, bound):
                     yield 0, page
-        least = self.ceiling(below)
-        for store in self.stores:
-            least = min(least, store.least_stamp(below))
-        for grown in self._progress.advance(0, Linear(least)):
+        least = FOREVER
+        for holder in (*self.stores, *self._more):
+            least = min(least, holder.least_stamp(below))
+        for grown in self.progress.advance(0, Linear(least)):
             yield 0, grown
         if below > behind.linear:
             behind.linear = below
             if below > behind.highest:
                 behind.highest = below
-        self._forget_dead()
+        self.forget_dead()
 
     def _group_wise(self, punctuation: GroupWise) -> Iterator[Emission]:
-        slots, of = self._matching.of(punctuation)
+        slots, of = self.matching.of(punctuation)
         yield from self._close(slots, punctuation.below[of])
-        least = np.minimum.reduce([one.least_stamps(slots, of, punctuation.below) for one in self.stores])
-        behind = GroupWise(punctuation.groups, np.minimum(least, self.ceilings(slots, of, punctuation.below)))
-        for grown in self._progress.advance(0, behind):
+        holders = (*self.stores, *self._more)
+        least = np.minimum.reduce([one.least_stamps(slots, of, punctuation.below) for one in holders])
+        for grown in self.progress.advance(0, GroupWise(punctuation.groups, least)):
             yield 0, grown
         self.behind.raise_to(slots, of, punctuation)
-        self._forget_dead()
-
-    def ceiling(self, below: int) -> int:
-        """Return how high the bound of all results may be, by that of the input."""
-        return FOREVER
-
-    def ceilings(self, slots: Integers, of: Integers, below: Integers) -> Integers:
-        """Return the same of groups with the bounds ``below``: the slot ``slots[i]`` is of group ``of[i]``."""
-        return np.full(below.shape, FOREVER)
+        self.forget_dead()
 
     def _joint(self, bounds: dict[str, int]) -> Iterator[Emission]:
         """Close the groups all of whose values are below their bounds; nothing is passed on."""
         below = bounds.pop(self._progressing, FOREVER)
         if not set(bounds) <= set(self._by):
             return
-        done = np.ones(len(self._groups), np.bool_)
-        keys = dict(zip(self._by, self._groups.keys(np.arange(len(self._groups))), strict=True))
+        done = np.ones(len(self.groups), np.bool_)
+        keys = dict(zip(self._by, self.groups.keys(np.arange(len(self.groups))), strict=True))
         for name, bound in bounds.items():
             done &= is_below(keys[name], bound)
         slots = np.flatnonzero(done)
         yield from self._close(slots, np.full(slots.size, below))
-        self._forget_dead()
+        self.forget_dead()
 
     def _close(self, slots: Integers, bounds: Integers) -> Iterator[Emission]:
         if not slots.size:
             return
         for bound in (*self._pauses(int(bounds.max()), slots, bounds), FOREVER):
+            if self._finals is not None:
+                yield from self._finals.settle(slots, np.minimum(bounds, bound))
             for page in self._closed(slots, np.minimum(bounds, bound)):
                 yield 0, page
 
@@ -256,7 +291,7 @@ class Closing:
                     if some.slots.size:
                         found.append(some)
         except WindowOverflowError as error:
-            raise self._overflow(error) from None
+            raise self.overflow(error) from None
         if not found:
             return ()
         one = len(found) == 1 and found[0].in_order
@@ -267,15 +302,17 @@ class Closing:
         try:
             yield from chain.from_iterable(map(self._results, found))  # no name keeps a part
         except WindowOverflowError as error:
-            raise self._overflow(error) from None
+            raise self.overflow(error) from None
 
     def _results(self, closed: WindowStates) -> Iterable[Page]:
         """Return the results of windows that have been taken out, in order."""
-        return self._output.pages(self._groups.keys(closed.slots), closed)
+        if self._finals is not None:
+            return self._finals.results(closed)
+        return self._output.pages(self.groups.keys(closed.slots), closed)
 
-    def _forget_dead(self) -> None:
+    def forget_dead(self) -> None:
         """Drop the groups that have no window, once they are most of all."""
-        known = self._groups.size
+        known = self.groups.size
         if not self._by or known == 0:
             return
         alive = 0
@@ -285,35 +322,39 @@ class Closing:
             return
         kept = np.flatnonzero(self.living(known))
         self.behind.forget(kept)
-        self._groups.keep(kept)
-        self.rename(kept, by_slot(kept, np.arange(kept.size), known, -1))
+        self.groups.keep(kept)
+        slots = by_slot(kept, np.arange(kept.size), known, -1)
+        for holder in (*self.stores, *self._more):
+            holder.rename(kept, slots)
 
     def living(self, groups: int) -> NDArray[np.bool_]:
-        living: NDArray[np.bool_] = np.logical_or.reduce([store.living(groups) for store in self.stores])
+        """Tell which groups have an open window, or a version that is out."""
+        holders = (*self.stores, *self._more)
+        living: NDArray[np.bool_] = np.logical_or.reduce([one.living(groups) for one in holders])
         return living
 
-    def rename(self, kept: Integers, slots: Integers) -> None:
-        """Let only the groups ``kept`` stay; group ``g`` gets the slot ``slots[g]``, -1: none."""
-        for store in self.stores:
-            store.rename(kept, slots)
-
-    def _overflow(self, error: WindowOverflowError) -> ContractError:
+    def overflow(self, error: WindowOverflowError) -> ContractError:
+        """Return the error of a sum that does not fit, with the keys of its group."""
         return self._output.overflow(error.column, error.start, error.end, self._keys_of(error.slot))
 
     def _keys_of(self, slot: int) -> dict[str, Any]:
-        return dict(zip(self._by, self._groups.keys(np.array([slot])), strict=True))
+        return dict(zip(self._by, self.groups.keys(np.array([slot])), strict=True))
 
     def save(self) -> dict[str, Any]:
         stores = [store.save() for store in self.stores]
-        own = {"progress": self._progress.save(), "behind": self.behind.save()}
-        return {"groups": self._groups.save(), "stores": stores, **own}
+        own = {"progress": self.progress.save(), "behind": self.behind.save()}
+        if self.net is not None:
+            own["net"] = self.net.save()
+        return {"groups": self.groups.save(), "stores": stores, **own}
 
     def load(self, saved: Saved) -> None:
-        self._groups.load(saved.part("groups"))
-        groups, states = len(self._groups), saved.parts("stores", len(self.stores))
+        self.groups.load(saved.part("groups"))
+        groups, states = len(self.groups), saved.parts("stores", len(self.stores))
         self.stores = [store.load(state, groups) for store, state in zip(self.stores, states, strict=True)]
-        self._progress.load(saved.part("progress"))
+        self.progress.load(saved.part("progress"))
         self.behind.load(saved.part("behind"))
+        if self.net is not None:
+            self.net.load(saved.part("net"))
 
 
 def _open(name: str, definition: Definition, below: int, newest: int) -> OpenWindows:

@@ -15,13 +15,29 @@ from oop_engine.core.saved import Saved
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers, by_slot
 
-__all__ = ["OnTime", "Reach", "Store", "bounds_of"]
+__all__ = ["Holder", "OnTime", "Reach", "Store", "bounds_of"]
 
 Reach = tuple[Integers, Integers, NDArray[np.float64]]
 """Between which times windows end, and how many a unit of time, each (n,)."""
 
 
-class Store(Protocol):
+class Holder(Protocol):
+    """Something of the groups, by slot, that results may still follow from."""
+
+    def least_stamp(self, bound: int) -> int:
+        """Return the least stamp of later results, if no later tuple is below ``bound``."""
+
+    def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
+        """Do so for many bounds, where that of group ``slots[i]`` is ``bounds[of[i]]``."""
+
+    def living(self, groups: int) -> NDArray[np.bool_]:
+        """Tell which groups have an open window."""
+
+    def rename(self, kept: Integers, slots: Integers) -> None:
+        """Let only the groups ``kept`` stay; group ``g`` gets the slot ``slots[g]``, -1: none."""
+
+
+class Store(Holder, Protocol):
     """Window state of the groups, by slot.  Slots are dense; groups are known before their tuples come.
 
     ``rename``, ``save`` and ``load`` mean the same wherever a part of a store has them; ``nbytes`` of a part are its
@@ -57,12 +73,6 @@ class Store(Protocol):
         else is asked.  Raises ``WindowOverflowError``.
         """
 
-    def least_stamp(self, bound: int) -> int:
-        """Return the least stamp of later results, if no later tuple is below ``bound``."""
-
-    def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
-        """Do so for many bounds, where that of group ``slots[i]`` is ``bounds[of[i]]``."""
-
     def most_until(self, bound: int, slots: Integers | None = None) -> float:
         """Return how many windows can leave at most by ``bound``, of all groups or of ``slots``; O(1), or O(slots)."""
 
@@ -71,12 +81,6 @@ class Store(Protocol):
 
         Raises ``LongGapError`` if a group would put out too many windows without a tuple.
         """
-
-    def living(self, groups: int) -> NDArray[np.bool_]:
-        """Tell which groups have an open window."""
-
-    def rename(self, kept: Integers, slots: Integers) -> None:
-        """Let only the groups ``kept`` stay; group ``g`` gets the slot ``slots[g]``, -1: none."""
 
     def consider(self) -> None:
         """Find out, before windows close, whether another kind of store suits the stream better."""

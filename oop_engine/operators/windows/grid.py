@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,6 +87,7 @@ class Extents:
     """A window definition in whole units; ``range`` None: everything since ``origin``.
 
     ``lulls``: of these, windows behind the last tuple are results too once a bound passes their end.
+    ``varying``: why a version of a window may not replace another one by its key; "": extents are those of the grid.
 
     All functions take and return int64 arrays and cost O(their length).
     """
@@ -96,6 +97,7 @@ class Extents:
     origin: int
     over: Over = Over.ATTRIBUTE
     lulls: bool = False
+    varying: ClassVar[str] = ""
 
     @property
     def whole_stream(self) -> bool:

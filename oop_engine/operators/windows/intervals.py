@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,6 +99,7 @@ class Stretches(Folding):
     """
 
     sides_of: tuple[tuple[int, int], ...]
+    varying: ClassVar[str] = "are given, and their versions are emitted as retractions alone"
 
     def words(self) -> str:
         return f"the stretches between the edges of {len(self.sides_of)} intervals"

@@ -1,129 +1,135 @@
 """Reading: windows as they are now, put together without taking them out, or taken out of a copy.
 
+A *look* returns windows of a store that are open, as often as it is called; stores of grids and sessions allow it.
+
 Windows that are folded in time order, landmark windows and lists of values are put together when a bound completes
 them; rows that may be taken back are not folded at all until then.  So such stores are copied (``Copies``), by the
 snapshot that they can make of themselves, and the copy is closed: by the watermark, and then as if the stream had
 ended.  O(state) each time, so all that a page touches is looked at together.
 """
 
+# Invariant   Looks change nothing.  A definition is in `copied`, or its store is in `grids` or `sessions`.
+#             Stores of windows that can be read go on as the objects that they are: none has an heir.
+
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeGuard
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import numpy as np
+import pyarrow as pa
 
-from oop_engine.core.groups.group_index import occurring
+from oop_engine.core.groups.group_index import GroupIndex, occurring
 from oop_engine.core.page import Page
+from oop_engine.core.progress import Progress
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.snapshot import pack, unpack
-from oop_engine.operators.kernels.partials import LOW, USED, once
-from oop_engine.operators.slicing.panes import pane_windows
+from oop_engine.operators.keys.tables import IN_KERNELS
+from oop_engine.operators.slicing.closing import Closing
 from oop_engine.operators.slicing.revised.extents import within
-from oop_engine.operators.slicing.store import Store, bounds_of
+from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.stores.session_store import SessionStore
 from oop_engine.operators.slicing.stores.window_store import WindowStore
-from oop_engine.operators.slicing.window_states import WindowStates
-from oop_engine.operators.values.columns import Integers, new_rows, spread
+from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
+from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.windows import Definition
-from oop_engine.system.knobs import knob
 
-__all__ = ["Copies", "Readable", "Touched", "closing_between", "named", "opened", "readable"]
+__all__ = ["Copies", "Expected", "Look", "Reading"]
 
 _NAME = "copy"
-_MARKS = knob(__name__, "_MARKS", 1 << 20)  # bytes: pairs of group and window that may be marked
-Readable = WindowStore | SessionStore
-"""The stores whose windows can be read: those of a grid, in panes or a table, and sessions."""
+Look = Callable[[], WindowStates]
 
 
-def readable(store: Store) -> TypeGuard[Readable]:
-    """Tell whether windows can be read: of a grid, and sessions."""
-    return type(store) is WindowStore or isinstance(store, SessionStore)
+class Expected:
+    """The watermark of each of the ``groups``, whose columns are ``by``, or its punctuation, whichever is larger."""
+
+    def __init__(self, groups: GroupIndex, by: Sequence[str]) -> None:
+        self.bounds = Progress(tables=IN_KERNELS)
+        self._groups, self._by = groups, list(by)
+
+    def __call__(self, slots: Integers) -> Integers:
+        """Return the bounds of some groups, int64 (n,).  O(1) each."""
+        if not self.bounds.groups:
+            return np.full(slots.size, self.bounds.expected)
+        return self.bounds.expected_of(pa.RecordBatch.from_arrays(self._groups.keys(slots), names=self._by))
 
 
-def opened(store: Readable, slots: Integers) -> WindowStates:
-    """Return all open windows of some groups."""
-    if isinstance(store, SessionStore):
-        return store.windows_of(slots)
-    return store.between(slots, NEVER, FOREVER)
+class Reading:
+    """The windows of ``closing``, of the ``definitions``, one a store, as they are; ``make`` makes its stores empty."""
+
+    def __init__(
+        self, closing: Closing, make: Callable[[], Sequence[Store]], definitions: Sequence[Definition]
+    ) -> None:
+        self._closing, self._make, self._definitions = closing, make, definitions
+        self.grids, self.sessions, self.copied = list[WindowStore](), list[SessionStore](), list[int]()
+        for number, store in enumerate(closing.stores):
+            if closing.net is None and type(store) is WindowStore:
+                self.grids.append(store)
+            elif closing.net is None and type(store) is SessionStore:
+                self.sessions.append(store)
+            else:
+                self.copied.append(number)
+
+    def read(self, looks: Iterable[Look]) -> list[WindowStates]:
+        """Return windows.  Raises ``ContractError`` if a sum of a window in panes and in the table does not fit."""
+        try:
+            return [look() for look in looks]
+        except WindowOverflowError as error:
+            raise self._closing.overflow(error) from None
+
+    def between(
+        self, slots: Integers | None, after: Integers | int, until: Integers | int
+    ) -> tuple[list[Look], list[Look]]:
+        """Return looks at the windows of grids, and of sessions, that bounds ``until`` complete and ``after`` do not.
+
+        Of ``slots[i]``, by ``until[i]``; None: of all groups, by bounds that are numbers.
+        """
+        grids: list[Look] = [partial(store.between, slots, after, until) for store in self.grids]
+        return grids, [partial(store.between, slots, after, until) for store in self.sessions]
+
+    def touched(
+        self, times: Integers, slots: Integers, bounds: Integers | int
+    ) -> tuple[list[Look], list[Look]]:
+        """Return looks at the windows that tuples go into; of grids at those that ``bounds``, of each, complete."""
+        grids: list[Look] = [store.touched(times, slots, bounds) for store in self.grids]
+        return grids, [partial(_around, store, times, slots) for store in self.sessions]
+
+    def slots_of(self, page: Page) -> Integers:
+        """Return the groups of tuples that are not folded in, and let stores know of them."""
+        slots, none = self._closing.slots_of(page), page.slice(0, 0)
+        for store in self._closing.stores:
+            store.add(none, none.times, none.times, len(self._closing.groups))
+        return slots
+
+    def copies(self) -> Copies:
+        """Return copies of the stores that have to be closed, with the rows that wait to be final folded in."""
+        net, definitions = self._closing.net, [self._definitions[n] for n in self.copied]
+        page = None if net is None else net.content()
+        slots = None if page is None else self.slots_of(page)
+        copies = Copies(self._make, self.copied, self._closing.stores, definitions, len(self._closing.groups))
+        if page is not None and slots is not None and len(page):
+            copies.add(page, slots)
+        return copies
 
 
-def named(store: WindowStore, of: Integers, wids: Integers) -> WindowStates:
-    """Return the open windows ``wids[i]`` of the groups ``of[i]``, which are by number, then group, each once."""
-    if (
-        store.panes is not None and store.panes.length > 1
-    ):  # of a window that has left some panes may be there
-        known = of < len(store.opened.of)
-        of, wids = of[known], wids[known]
-        there = wids >= store.opened.of[of, LOW]
-        of, wids = of[there], wids[there]
-    rows = store.partials.find(of, wids, wids + 1, 0) if store.partials.counts[USED] else of[:0]
-    each = None if store.panes is None else pane_windows.read_each(store.panes, of, wids, store.number)
-    return store.with_table(each, rows)
-
-
-class Touched:
-    """The windows that tuples go into, at ``times``, of the groups ``slots``: read as often as they are asked for.
-
-    ``bounds``: of each tuple or all; windows of grids are those that it completes.  O(windows) the first time, where
-    few groups are far apart O(n log n); of sessions O(runs held) each time.
-    """
-
-    def __init__(self, times: Integers, slots: Integers, bounds: Integers | int = FOREVER) -> None:
-        self._times, self._slots, self._bounds = times, slots, bounds
-        self._windows: dict[
-            int, tuple[Integers, Integers]
-        ] = {}  # groups and numbers of windows, by definition
-
-    def __call__(self, store: Readable) -> WindowStates:
-        times, slots = self._times, self._slots
-        if isinstance(store, SessionStore):
-            found = store.windows_of(occurring(slots, int(slots.max(initial=-1)) + 1))
-            assert found.starts is not None
-            none = np.zeros_like(found.slots), np.zeros_like(slots)
-            at = within((found.slots, none[0], found.starts, found.ends), (slots, none[1], times, times))
-            return found.take(occurring(at[at >= 0], found.slots.size))
-        if store.number not in self._windows:
-            self._windows[store.number] = self._of(store)
-        return named(store, *self._windows[store.number])
-
-    def _of(self, store: WindowStore) -> tuple[Integers, Integers]:
-        """Return the groups and numbers of windows, each once, by number, then group."""
-        first, last = store.extents.wids(self._times)
-        cuts = np.atleast_1d(store.extents.closed_by(self._bounds))
-        found, fits = once(self._slots, first, last, cuts, max(_MARKS, 8 * first.size))
-        if not fits:
-            at, wids = spread(first, np.maximum(np.minimum(last + 1, cuts) - first, 0))
-            of = self._slots[at]
-            order = np.lexsort((of, wids))
-            found = np.stack([of, wids])[:, order[new_rows(wids[order], of[order])]]
-        return found[0], found[1]
-
-
-def closing_between(
-    store: Readable, slots: Integers | None, after: Integers | int, until: Integers | int
-) -> WindowStates:
-    """Return the windows of ``slots[i]`` that are complete by ``until[i]`` and not by ``after[i]``.
-
-    ``slots`` None: of all groups of a grid, by bounds that are numbers.
-    """
-    if slots is not None and isinstance(store, SessionStore):
-        found = store.windows_of(slots)
-        gone, done = (found.ends < bounds_of(found.slots, slots, by) for by in (after, until))
-        return found.take(np.flatnonzero(done & ~gone))
-    assert isinstance(store, WindowStore)
-    return store.between(slots, after, until)
+def _around(store: SessionStore, times: Integers, slots: Integers) -> WindowStates:
+    """Return the open sessions that tuples are in."""
+    found = store.between(slots, NEVER, FOREVER)
+    assert found.starts is not None
+    sessions = found.slots, 0 * found.slots, found.starts, found.ends
+    at = within(sessions, (slots, 0 * slots, times, times))
+    return found.take(occurring(at[at >= 0], found.slots.size))
 
 
 class Copies:
-    """Copies of ``stores``, which ``make`` makes empty: those of ``numbers``; ``definitions`` are all there are."""
+    """Copies of ``stores``, which ``make`` makes empty: those of ``numbers``, of these ``definitions``."""
 
     def __init__(self, make: Callable[[], Sequence[Store]], numbers: Sequence[int], stores: Sequence[Store],
                  definitions: Sequence[Definition], groups: int) -> None:  # fmt: skip
         fresh = make()
         self._groups = groups
         self._stores = [fresh[n].load(unpack(_NAME, pack(_NAME, stores[n].save())), groups) for n in numbers]
-        self._whole = [definitions[n].whole_stream for n in numbers]
+        self._whole = [one.whole_stream for one in definitions]
 
     def add(self, page: Page, slots: Integers) -> None:
         """Add tuples, of known groups, to the copies alone."""

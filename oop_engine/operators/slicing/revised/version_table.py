@@ -1,78 +1,180 @@
-"""Version tables: the versions of results that are out and not final, in columns."""
+"""Version tables: the versions of results that are out and not final, in columns.
+
+Log-structured: runs of versions, oldest first.  A version that is replaced is marked, and goes when its run is merged,
+or when more are marked than not.  So a page costs the versions of its own windows, times the runs.
+"""
+
+# Layout      Runs, oldest first; rows of a run are versions in the order in which they came.  The place of a version is
+#             its row, counted through all runs; it holds until the next `put` or `drop`.
+# Invariant   A run never changes, but for `alive`; each run has less than half as many rows alive as the run before.
+#             An order of a run is made when it is first asked for, and has all rows, alive or not.
+# Not obvious Windows are found by hashes; where these collide, more versions are found: the caller compares extents.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from oop_engine.core.groups.group_index import comparable
 from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
 from oop_engine.core.values.arrow_data import no_rows
 from oop_engine.operators.slicing.revised.extents import Extents
-from oop_engine.operators.slicing.revised.version_runs import Front, Versioned, VersionRun, hashes_of
-from oop_engine.operators.values.columns import Integers
+from oop_engine.operators.values.columns import Integers, spread
 from oop_engine.system.knobs import knob
 
-__all__ = [
-    "LastVersions",
-    "VersionTable",
-    "before_each",
-    "same_results",
-    "same_rows",
-    "taken",
-]
+__all__ = ["LastVersions", "VersionTable", "Versioned", "hashes_of"]
 
 Mask = NDArray[np.bool_]
 _COLUMNS = 7
 _FEW = knob(__name__, "_FEW", 64)  # versions that may be marked as dropped, however few there are
+_SLOT, _NUMBER, _START, _MIX = (
+    np.uint64(odd) for odd in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xBF58476D1CE4E5B9)
+)
+_SHIFT = np.uint64(31)
+
+
+class Versioned(NamedTuple):
+    """Versions: group slots, definitions, extents, tuples, version, timing, int64 (n,); triggers' state (n, width)."""
+
+    slots: Integers
+    numbers: Integers
+    starts: Integers
+    ends: Integers
+    counts: Integers
+    versions: Integers
+    timings: Integers
+    state: Integers
+    rows: pa.RecordBatch
+
+    @property
+    def extents(self) -> Extents:
+        """The windows that they are of."""
+        return self.slots, self.numbers, self.starts, self.ends
+
+    def take(self, some: Mask | Integers) -> Versioned:
+        """Return some of them."""
+        if some.dtype == np.bool_ and some.all():
+            return self
+        mask = np.flatnonzero(some) if some.dtype == np.bool_ else some
+        return Versioned._make([*(column[mask] for column in self[:-1]), self.rows.take(pa.array(mask))])
+
+    def joined(self, more: list[Versioned]) -> Versioned:
+        """Return these versions, and more behind them."""
+        if not more:
+            return self
+        every = [self, *more]
+        columns = [np.concatenate(parts) for parts in zip(*(one[:-1] for one in every), strict=True)]
+        return Versioned._make([*columns, pa.concat_batches([one.rows for one in every])])
+
+
+def hashes_of(slots: Integers, numbers: Integers, starts: Integers) -> Integers:
+    """Return hashes of windows, int64 (n,)."""
+    mixed = slots.astype(np.uint64) * _SLOT + numbers.astype(np.uint64) * _NUMBER
+    mixed += starts.astype(np.uint64) * _START
+    mixed = (mixed ^ (mixed >> _SHIFT)) * _MIX
+    hashes: Integers = (mixed ^ (mixed >> _SHIFT)).view(np.int64)
+    return hashes
+
+
+class _Order:
+    """The rows of a run in the order of ``values``; those before ``_first`` have been dropped."""
+
+    def __init__(self, values: Integers, alive: Mask) -> None:
+        self._rows = np.argsort(values, kind="stable")
+        self._values, self._alive, self._first = values[self._rows], alive, 0
+        self.nbytes = self._rows.nbytes + self._values.nbytes
+
+    def equal(self, wanted: Integers) -> tuple[Integers, Integers]:
+        """Return the rows with the values ``wanted``, behind which of these each has.  O(log rows) each."""
+        low = self._values.searchsorted(wanted)
+        of, at = spread(low, self._values.searchsorted(wanted, side="right") - low)
+        rows = self._rows[at]
+        alive = self._alive[rows]
+        return of[alive], rows[alive]
+
+    def until(self, bound: int) -> Integers:
+        """Return the rows with values of at most ``bound``.  O(rows found + log rows), and once O(rows dropped)."""
+        stop = int(self._values.searchsorted(bound, side="right"))
+        rows = self._rows[self._first : stop]
+        found: Integers = np.flatnonzero(self._alive[rows])
+        self._first = max(self._first, self._first + int(found[0]) if found.size else stop)
+        return rows[found]
+
+    def least(self) -> int:
+        """Return the least value; ``FOREVER``: no row is there.  Amortised O(1)."""
+        step = 1
+        while self._first < self._rows.size:
+            found = np.flatnonzero(self._alive[self._rows[self._first : self._first + step]])
+            if found.size:
+                self._first += int(found[0])
+                return int(self._values[self._first])
+            self._first, step = min(self._first + step, self._rows.size), 2 * step
+        return FOREVER
+
+
+class _Run:
+    """Versions; ``alive``: which of them were not dropped, ``size``: how many."""
+
+    def __init__(self, versions: Versioned, hashes: Integers) -> None:
+        self.versions, self.size = versions, int(hashes.size)
+        self.alive = np.ones(hashes.size, np.bool_)
+        self._orders = {"hashes": _Order(hashes, self.alive)}
+
+    @property
+    def nbytes(self) -> int:
+        columns = sum(column.nbytes for column in (*self.versions[:-1], self.alive))
+        orders = sum(order.nbytes for order in self._orders.values())
+        return columns + orders + int(self.versions.rows.get_total_buffer_size())
+
+    def order(self, column: str) -> _Order:
+        """Return the order by a column of the versions, or by the "hashes" of their windows."""
+        if column not in self._orders:
+            self._orders[column] = _Order(getattr(self.versions, column), self.alive)
+        return self._orders[column]
+
+    def drop(self, rows: Integers) -> None:
+        """Mark rows, all of them alive, as dropped."""
+        self.alive[rows] = False
+        self.size -= int(rows.size)
 
 
 class VersionTable:
     """The versions of results with the columns ``fields``; ``width``: of the state of triggers.
 
     ``by_start`` bool (definitions,): whether windows are found by their start; else by their group, as sessions merge.
-    The place of a version holds until the next ``put`` or ``drop``.
-
-    Log-structured: runs of versions, oldest first, each less than half as long as the run before it.  A version that is
-    replaced is marked, and goes when its run is merged, or when more are marked than not.  So a page costs the versions
-    of its own windows, times the runs.
     """
 
     def __init__(self, fields: pa.Schema, width: int, by_start: Mask) -> None:
         none = np.empty(0, np.int64)
         self.none = Versioned._make([*[none] * _COLUMNS, np.empty((0, width), np.int64), no_rows(fields)])
-        self._by_start, self._runs = by_start, list[VersionRun]()
-        self._size = self._rows = self.nbytes = 0
+        self._by_start, self._runs = by_start, list[_Run]()
 
     def __len__(self) -> int:
-        return self._size
+        return sum(run.size for run in self._runs)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all that is kept."""
+        return sum(run.nbytes for run in self._runs)
 
     def _hold(self, versions: Versioned) -> None:
         """Have these versions alone."""
         self._runs = [self._run(versions)] if versions.slots.size else []
-        self._count()
 
-    def _run(self, versions: Versioned) -> VersionRun:
-        return VersionRun(versions, self._hashes(versions.slots, versions.numbers, versions.starts))
+    def _run(self, versions: Versioned) -> _Run:
+        return _Run(versions, self._hashes(versions.extents))
 
-    def _count(self) -> None:
-        self._size = sum(run.size for run in self._runs)
-        self._rows = sum(map(len, self._runs))
-        self.nbytes = sum(run.nbytes for run in self._runs)
-
-    def _hashes(self, slots: Integers, numbers: Integers, starts: Integers) -> NDArray[np.uint64]:
+    def _hashes(self, windows: Extents) -> Integers:
+        slots, numbers, starts, _ = windows
         return hashes_of(slots, numbers, np.where(self._by_start[numbers], starts, 0))
 
     def all(self) -> Versioned:
         """Return all versions, in the order in which they came; places are theirs.  O(versions)."""
-        if self._rows > self._size or len(self._runs) > 1:
-            first, *more = [run.kept()[0] for run in self._runs]
+        if len(self._runs) > 1 or any(run.size < run.alive.size for run in self._runs):
+            first, *more = (run.versions.take(run.alive) for run in self._runs)
             self._hold(first.joined(more))
         return self._runs[0].versions if self._runs else self.none
 
@@ -81,57 +183,46 @@ class VersionTable:
 
         All that are of them are there.  O(windows log versions); of sessions O(versions of their groups).
         """
-        hashes = np.unique(self._hashes(*windows[:3]))
-        return self._found([run.find(hashes) for run in self._runs])
+        hashes = np.unique(self._hashes(windows))
+        return self._found([run.order("hashes").equal(hashes)[1] for run in self._runs])
 
-    def ended(self, bound: int, numbers: Mask) -> Versioned:
-        """Return the versions of windows of some definitions, bool (definitions,), that end by ``bound``.
+    def within(self, slots: Integers | None, bound: int) -> Versioned:
+        """Return the versions of some groups; None: those of all groups whose windows end by ``bound``.
 
-        O(versions found), amortised.
+        O(versions found), amortised, and O(log versions) a group.
         """
-        every = (self._front(run, "ends", numbers) for run in self._runs)
-        rows = [front.until(bound, run.alive) for run, front in zip(self._runs, every, strict=True)]
-        return self._found(list(map(np.sort, rows)))[0]
+        if slots is None:
+            return self._found([run.order("ends").until(bound) for run in self._runs])[0]
+        return self._found([run.order("slots").equal(slots)[1] for run in self._runs])[0]
 
-    def least(self, side: str, numbers: Mask) -> int:
-        """Return the least ``side``, "starts" or "ends", of versions of some definitions, or ``FOREVER``.
+    def least(self, side: str) -> int:
+        """Return the least ``side``, "starts" or "ends", of all versions; ``FOREVER``: there is none.
 
         Amortised O(runs).
         """
-        fronts = [(run, self._front(run, side, numbers)) for run in self._runs]
-        return min((front.least(run.alive, FOREVER) for run, front in fronts), default=FOREVER)
+        return min((run.order(side).least() for run in self._runs), default=FOREVER)
 
-    def least_of(self, slots: Integers, side: str, numbers: Mask) -> Integers:
-        """Return the least ``side`` of such versions of each group, int64 (n,); ``FOREVER``: it has none.
+    def least_of(self, slots: Integers, side: str) -> Integers:
+        """Return the least ``side`` of the versions of each group, int64 (n,); ``FOREVER``: it has none.
 
         Amortised O(log versions) a group, and O(versions of these groups).
         """
         found = np.full(slots.size, FOREVER)
         for run in self._runs:
-            of, rows = run.of_slots(slots)
-            some = np.flatnonzero(numbers[run.versions.numbers[rows]])
-            np.minimum.at(found, of[some], getattr(run.versions, side)[rows[some]])
-        self.nbytes = sum(run.nbytes for run in self._runs)
+            of, rows = run.order("slots").equal(slots)
+            np.minimum.at(found, of, getattr(run.versions, side)[rows])
         return found
 
-    @staticmethod
-    def _front(run: VersionRun, side: str, numbers: Mask) -> Front:
-        name = side, numbers.tobytes()
-        if name not in run.fronts:
-            rows = np.flatnonzero(numbers[run.versions.numbers])
-            run.fronts[name] = Front(rows, getattr(run.versions, side)[rows])
-        return run.fronts[name]
-
     def _found(self, rows: list[Integers]) -> tuple[Versioned, Integers]:
+        """Return the versions in rows of each run, and their places."""
         parts, places, first = [], [self.none.slots], 0
-        for run, some in zip(self._runs, rows, strict=True):
-            if some.size:
-                parts.append(run.versions.take(some))
-                places.append(some + first)
-            first += len(run)
-        if not parts:
-            return self.none, places[0]
-        return parts[0].joined(parts[1:]), np.concatenate(places)
+        for run, found in zip(self._runs, rows, strict=True):
+            if found.size:
+                found.sort()
+                parts.append(run.versions.take(found))
+                places.append(found + first)
+            first += run.alive.size
+        return self.none.joined(parts) if len(parts) != 1 else parts[0], np.concatenate(places)
 
     def drop(self, places: Integers) -> None:
         """Let go of the versions at ``places``, ascending, as ``near`` or ``all`` gave them.  Amortised O(places)."""
@@ -139,28 +230,23 @@ class VersionTable:
             return
         first = 0
         for run in self._runs:
-            low, high = places.searchsorted([first, first + len(run)])
+            low, high = places.searchsorted([first, first + run.alive.size])
             run.drop(places[low:high] - first)
-            first += len(run)
+            first += run.alive.size
         self._runs = [run for run in self._runs if run.size]
-        self._count()
-        if self._rows > 2 * self._size + _FEW:
+        if sum(run.alive.size for run in self._runs) > 2 * len(self) + _FEW:
             self.all()
 
     def put(self, new: Versioned) -> None:
         """Take in versions.  Amortised O(log versions) each."""
         if not new.slots.size:
             return
-        run, older = self._run(new), list[VersionRun]()
-        while self._runs and self._runs[-1].size < 2 * sum(one.size for one in (run, *older)):
-            older.append(self._runs.pop())
-        if older:
-            (first, hashes), *more = [one.kept() for one in (*older[::-1], run)]
-            run = VersionRun(
-                first.joined([one for one, _ in more]), np.concatenate([hashes, *(its for _, its in more)])
-            )
-        self._runs.append(run)
-        self._count()
+        parts, size = [new], new.slots.size
+        while self._runs and self._runs[-1].size < 2 * size:
+            run = self._runs.pop()
+            parts.insert(0, run.versions.take(run.alive))
+            size += run.size
+        self._runs.append(self._run(parts[0].joined(parts[1:])))
 
     def rename(self, slots: Integers) -> None:
         held = self.all()
@@ -188,12 +274,9 @@ class LastVersions:
     windows merge; of the others the largest counts, bool (width,).
     """
 
-    def __init__(
-        self, windows: int, of: Integers, out: Integers, held: Versioned, added: NDArray[np.bool_]
-    ) -> None:
-        self.many, self.counts = np.zeros(windows, np.int64), np.zeros(windows, np.int64)
-        self.versions, self.place = np.full(windows, -1), np.full(windows, -1)
-        self.timings = np.zeros(windows, np.int64)
+    def __init__(self, windows: int, of: Integers, out: Integers, held: Versioned, added: Mask) -> None:
+        self.many, self.counts, self.timings = np.zeros((3, windows), np.int64)
+        self.versions, self.place = np.full((2, windows), -1)
         self.state = np.zeros((windows, held.state.shape[1]), np.int64)
         np.add.at(self.many, of, 1)
         np.add.at(self.counts, of, held.counts[out])
@@ -203,64 +286,3 @@ class LastVersions:
         np.add.at(sums, of, held.state[out])
         self.state[:, added] = sums[:, added]
         self.place[of], self.timings[of] = out, held.timings[out]
-
-
-def same_rows(
-    rows: pa.RecordBatch, before: pa.RecordBatch, last: LastVersions, columns: int
-) -> NDArray[np.bool_]:
-    """Tell for which windows one version is out, and it has these results in the last ``columns``."""
-    one: NDArray[np.bool_] = last.many == 1
-    if one.all():
-        return _equal_rows(rows, before, columns)
-    one[one] = _equal_rows(rows.filter(pa.array(one)), before.filter(pa.array(one)), columns)
-    return one
-
-
-def same_results(columns: Sequence[pa.Array], many: int, at: Integers, compared: int) -> Mask:
-    """Tell which of the first rows, ``many``, have the results of the ``at[i]``-th behind them, in the last columns.
-
-    ``compared``: how many columns these are.
-    """
-    same: Mask = np.ones(many, np.bool_)
-    for column in columns[-compared:]:
-        if pa.types.is_integer(column.type) and not column.null_count:
-            values = column.to_numpy()
-            same &= values[:many] == values[many:][at]
-        else:
-            same &= _equal(column[:many], column[many:].take(pa.array(at)))
-    return same
-
-
-def before_each(columns: Sequence[pa.Array], at: Integers, leaves: Mask | None) -> list[pa.Array]:
-    """Return for each row that ``leaves`` (None: all do) the one that was before it, null where there is none.
-
-    Row ``i`` of the columns was before the ``at[i]``-th one of the rows behind these.
-    """
-    places = np.full(len(columns[0]) - at.size, -1)
-    places[at] = np.arange(at.size)
-    places = places if leaves is None else places[leaves]
-    return [column.take(pa.array(places, mask=places < 0)) for column in columns]
-
-
-def _equal_rows(one: pa.RecordBatch, other: pa.RecordBatch, columns: int) -> Mask:
-    """Tell which rows are the same in the last ``columns``, bool (rows,)."""
-    same = np.ones(one.num_rows, np.bool_)
-    for a, b in zip(one.columns[-columns:], other.columns[-columns:], strict=True):
-        same &= _equal(a, b)
-    return same
-
-
-def _equal(a: pa.Array, b: pa.Array) -> Mask:
-    """Tell which values are the same: null is null, NaN is NaN."""
-    a, b = comparable(a), comparable(b)
-    equal = pc.equal(a, b)
-    if a.null_count or b.null_count:
-        equal = pc.or_(equal.fill_null(False), pc.and_(a.is_null(), b.is_null()))
-    same: Mask = equal.to_numpy(zero_copy_only=False)
-    return same
-
-
-def taken(rows: pa.RecordBatch, at: Sequence[int] | Integers) -> pa.RecordBatch:
-    """Return rows by their places, null where that is -1."""
-    places = np.asarray(at, np.int64)
-    return rows.take(pa.array(places, mask=places < 0))

@@ -5,198 +5,196 @@
     late      a page touched it, behind that, and the trigger ``late`` fires
     final     punctuation passes its end: the window is forgotten
 
-A version leaves if the result differs from that of the last one.  Versions that are out are kept with their rows
-(``version_table.py``) until they are final, so the row that is taken back is the one that was put out; those on time
-that no tuple came behind follow from their windows, and are not kept.  Windows are read without being taken out or from
-a copy that is closed (``reading.py``).  Sessions merge: versions of parts of a session are taken back with the version
-that replaces them.  Of windows that are folded in time order, and of revision streams, versions are results as if the
-watermark were punctuation (on time, late), or as if the stream had ended (early); one that is no result any more is
-taken back.  A page is one moment: triggers are asked once a page and window.
-
-Where no version comes early, a window of a grid that a watermark has passed has one version out, that on time, and as
-long as no tuple comes to it, its rows follow from the window.  So it need not be kept a second time.  Right before the
-first tuple that comes behind the watermark the version is *noted*: put into the table of versions.  Of most windows
-none ever is.  A window in which there was no tuple on time is noted with the version -1: none is out.  Once a trigger
-has fired rows follow from the window again; where nobody asks for numbers of versions, it leaves the table.  If the
-trigger fires for every tuple, none comes there: windows are read before and behind the tuples of a page.
+Windows are read without being taken out or from a copy that is closed (``reading.py``), and set against the versions
+that are out (``review.py``).  Of windows that are folded in time order, and of revision streams, versions are results
+as if the watermark were punctuation (on time, late), or as if the stream had ended (early).  A page is one moment:
+triggers are asked once a page and window.
 """
+
+# Composition `Closing` has the windows and their groups; it asks `Review` for the results of those that close.
+#             `Reading` looks at windows, `Review` keeps the versions that are out, `Expected` the watermarks.
+#             Each writes its own fields alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from oop_engine.core.groups.group_index import occurring
-from oop_engine.core.operator import Emission
+from oop_engine.core.operator import Emission, State
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import FOREVER, GroupWise, Linear, Punctuation, Watermark
-from oop_engine.operators.slicing.revised.prompt import Prompt
-from oop_engine.operators.slicing.revised.reading import Copies, Readable, Touched, closing_between, opened
-from oop_engine.operators.slicing.revised.reviewing import EARLY, LATE, ON_TIME, Mask
-from oop_engine.operators.slicing.revised.version_runs import Versioned
-from oop_engine.operators.slicing.revised.version_table import taken
+from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Linear, Punctuation, Watermark
+from oop_engine.core.saved import Saved
+from oop_engine.core.schema import Schema
+from oop_engine.operators.slicing.closing import Closing
+from oop_engine.operators.slicing.output import Output
+from oop_engine.operators.slicing.revised.emitted import SLOT, AskedTriggers
+from oop_engine.operators.slicing.revised.reading import Expected, Look, Reading
+from oop_engine.operators.slicing.revised.review import EARLY, LATE, ON_TIME, Mask, Review
+from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.window_states import WindowStates
-from oop_engine.operators.triggers import WindowView
+from oop_engine.operators.triggers import Emit
 from oop_engine.operators.values.columns import Integers
 
 __all__ = ["Versions"]
 
 
-class Versions(Prompt):
-    """Which versions leave, and when: by pages, the watermark, the arrival clock, requests, punctuation."""
+class Versions:
+    """Which versions ``emit`` puts out, and when: by pages, the watermark, the arrival clock, requests, punctuation.
 
-    def look(self, page: Page) -> Iterator[Emission]:
+    ``make`` makes the stores for a schema and columns to read: those of the triggers are among them.  ``out`` is the
+    schema of versions.
+    """
+
+    def __init__(
+        self, output: Output, schema: Schema, by: tuple[str, ...],
+        make: Callable[[Schema, Sequence[str]], Sequence[Store]], emit: Emit, out: Schema,
+    ) -> None:  # fmt: skip
+        self._output, self._by, self._emit = output, by, emit
+        self._asks = AskedTriggers(emit, schema)
+        output.parts += [part for part in self._asks.parts if part not in output.parts]
+        make_all = partial(make, self._asks.schema.plain(), self._asks.columns)
+        self.closing = Closing(output, self._asks.schema, by, make_all())
+        self._expected = Expected(self.closing.groups, by)
+        self._reading = Reading(self.closing, make_all, output.definitions)
+        self._review = Review(
+            output, self.closing.groups, self._asks, emit, out, self._reading, self._expected
+        )
+        self.closing.revised_by(self._review)
+        self._whole = np.array([one.whole_stream for one in output.definitions])
+
+    def state(self) -> State:
+        """Return the state: that of the windows, and a partial aggregate for each version."""
+        tuples, partials, groups, nbytes = self.closing.state()
+        nbytes += self._review.nbytes + self._expected.bounds.nbytes
+        return State(tuples, partials + len(self._review), groups, nbytes)
+
+    def look(self, page: Page) -> Iterator[Page]:
         """Fold the tuples of a page in, and put out the versions that triggers ask for."""
         if not len(page):
             return
-        self._waiting.hear(page)
+        self._review.waiting.hear(page)
         page = self._asks.with_matches(page)
-        if self._net is not None:
-            self.add(page, page.times)
-        times, slots = page.times, self._slots_of(page)
-        if self._emit.early is None and not self._waiting.active and self._net is None:
-            yield from self._look_behind(page, slots)
+        if self.closing.net is not None:
+            self.closing.add(page, page.times)
+            yield from self._ask_copies(self._reading.slots_of(page))
             return
-        if self._net is None:
-            self._fold(page, times, slots)
+        slots = self.closing.slots_of(page)
+        times, groups, bounds = self._looked_at(page, slots)
+        if times.size:
+            yield from self._fold(page, slots, groups, *self._reading.touched(times, groups, bounds))
         else:
-            self._make_room(page)
-        yield from self._ask_about(Touched(times, slots), slots)
-        if self._net is None:
-            self._forget_dead()
+            self.closing.fold(page, page.times, slots)
+        self.closing.forget_dead()
 
-    def _look_behind(self, page: Page, every: Integers) -> Iterator[Emission]:
-        """Do so where windows ahead of the watermark need not be looked at; ``every``: the groups of tuples."""
-        if self._prompt and not len(self._table):
-            yield from self._answer(page, every)
-            return
-        times, slots, bounds = self._behind(page, every)
-        if not times.size:
-            self._fold(page, page.times, every)
-            self._forget_dead()
-            return
-        windows = Touched(times, slots, bounds)
-        self._note(self._read(self._lean, windows), self._expected)
-        self._fold(page, page.times, every)
-        yield from self._ask_about(windows, slots)
-        self._forget_dead()
+    def _looked_at(self, page: Page, slots: Integers) -> tuple[Integers, Integers, Integers | int]:
+        """Return times, groups and bounds (of each or all) of the tuples whose windows are looked at.
 
-    def clock(self, now: int) -> Iterator[Emission]:
+        All, by no bound; or those that come behind a watermark, or punctuation, where no window ahead has a version.
+        """
+        times, bounds = page.times, self._expected.bounds
+        if self._emit.early is not None or self._asks.delays:
+            return times, slots, FOREVER
+        if bounds.groups:
+            expected = self._expected(slots)
+            behind = np.flatnonzero(times < expected)
+            return times[behind], slots[behind], expected[behind]
+        behind = np.flatnonzero(times < bounds.expected)
+        return times[behind], slots[behind], bounds.expected
+
+    def _fold(
+        self, page: Page, slots: Integers, groups: Integers, grids: list[Look], sessions: list[Look]
+    ) -> Iterator[Page]:
+        """Fold tuples in; put out versions of the windows in sight, and of those of ``groups`` that are copied."""
+        prompt, before = self._review.prompt, self._reading.read(grids if self._review.lean else ())
+        if not prompt:
+            self._note(before, self._expected)
+        self.closing.fold(page, page.times, slots)
+        if prompt:
+            after = self._reading.read(grids)
+            yield from self._review.corrected(self._output.ordered(before), self._output.ordered(after))
+        else:
+            yield from self._ask([*grids, *sessions], groups)
+
+    def clock(self, now: int) -> Iterator[Page]:
         """Learn that the arrival clock shows ``now``: put out the versions of windows that wait too long."""
-        if self._waiting.active:
-            self._waiting.tick(now)
-            if (slots := occurring(self._waiting.columns[0], len(self._groups))).size:
+        waiting = self._review.waiting
+        if waiting.active:
+            waiting.tick(now)
+            if (slots := occurring(waiting.columns[SLOT], len(self.closing.groups))).size:
                 yield from self._ask_all(slots)
 
-    def request(self, page: Page) -> Iterator[Emission]:
+    def request(self, page: Page) -> Iterator[Page]:
         """Put out versions of the groups that a page of requests names."""
         names = [name for name in self._by if name in page.schema.names]
-        slots = np.arange(len(self._groups))
+        slots = np.arange(len(self.closing.groups))
         if names and len(page):
             rows = page.batch.select(names)
-            slots, _ = self._matching.of(GroupWise(rows, np.zeros(len(page), np.int64)))
+            slots, _ = self.closing.matching.of(GroupWise(rows, np.zeros(len(page), np.int64)))
         if slots.size and len(page):
-            self._asks.asked = True
-            yield from self._ask_all(occurring(slots, len(self._groups)))
-            self._asks.asked = False
+            yield from self._ask_all(occurring(slots, len(self.closing.groups)), asked=True)
 
-    def _ask_all(self, slots: Integers) -> Iterator[Emission]:
-        self._note(self._read(self._lean, partial(opened, slots=slots)), self._expected)
-        yield from self._ask_about(partial(opened, slots=slots), slots)
-
-    def _ask_about(self, windows: Callable[[Readable], WindowStates], slots: Integers) -> Iterator[Emission]:
-        """Put out the versions of ``windows``, and of those of ``slots`` that have to be read from copies."""
-        yield from self._ask(self._read(self._in_place, windows))
-        if self._copied:
-            yield from self._ask_copies(occurring(slots, len(self._groups)))
+    def _ask_all(self, slots: Integers, *, asked: bool = False) -> Iterator[Page]:
+        grids, sessions = self._reading.between(slots, NEVER, FOREVER)
+        self._note(self._reading.read(grids if self._review.lean else ()), self._expected)
+        yield from self._ask([*grids, *sessions], slots, asked=asked)
 
     def _note(self, found: list[WindowStates], expected: Callable[[Integers], Integers]) -> None:
         """Put the versions on time of windows into the table, of those that the bounds ``expected`` have passed."""
-        if not sum(some.slots.size for some in found):
-            return
-        windows = self._output.ordered(found)
-        new = self._passed(windows, expected(windows.slots)) & ~self._known(windows)
-        if not new.any():
-            return
-        windows = windows.take(np.flatnonzero(new))
-        extents, counts = self._extents(windows), windows.states[self._counts[0]][0]
-        timings, versions = np.full(counts.size, ON_TIME), np.zeros(counts.size, np.int64)
-        state = np.zeros((counts.size, self._asks.width), np.int64)
-        rows = self._rows_of(windows)
-        if state.size:
-            nothing = taken(self._table.none.rows, 0 * counts - 1)
-            view = WindowView(
-                counts, extents[2], extents[3], expected(windows.slots), rows, nothing, self._asks.schema,
-                self._matches(windows), 0 * counts, asked=False,
-            )  # fmt: skip
-            state = self._asks.after(view, state, timings)
-        self._table.put(Versioned(*extents, counts, versions, timings, state, rows))
+        if any(some.slots.size for some in found):
+            windows = self._output.ordered(found)
+            self._review.note(windows, expected(windows.slots))
 
-    def _ask(self, found: list[WindowStates]) -> Iterator[Emission]:
-        """Put out the versions of windows that triggers ask for."""
-        if sum(some.slots.size for some in found):
-            together = self._output.ordered(found)
-            expected = self._expected(together.slots)
-            timings = np.where(self._passed(together, expected), LATE, EARLY)
-            yield from self._review(together, timings, expected, forced=False)
+    def _ask(self, looks: list[Look], slots: Integers, *, asked: bool = False) -> Iterator[Page]:
+        """Put out the versions that triggers ask for: of windows in sight, and of those of ``slots`` that are copied.
 
-    def _ask_copies(self, slots: Integers) -> Iterator[Emission]:
+        ``asked``: a request is being answered.
+        """
+        found = self._reading.read(looks)
+        if any(some.slots.size for some in found):
+            windows = self._output.ordered(found)
+            expected = self._expected(windows.slots)
+            timings = np.where(self._review.passed(windows, expected), LATE, EARLY)
+            yield from self._review.review(windows, timings, expected, asked=asked)
+        if self._reading.copied:
+            yield from self._ask_copies(slots, asked=asked)
+
+    def _ask_copies(self, slots: Integers, *, asked: bool = False) -> Iterator[Page]:
         """Do so for the windows of some groups that have to be read from copies."""
-        copies, linear = self._copies(), self._input.expected
-        passed = copies.close(slots, self._expected(slots), linear)
-        rest = []
+        slots = occurring(slots, len(self.closing.groups))
+        copies, rest = self._reading.copies(), list[WindowStates]()
+        passed = copies.close(slots, self._expected(slots), self._expected.bounds.expected)
         if self._emit.early is not None:
             rest = copies.close(slots, np.full(slots.size, FOREVER), FOREVER)
-        found = [*passed, *rest]
-        looked = partial(self._looked_at, slots)
+        found, looked = [*passed, *rest], partial(self._is_looked_at, slots)
         if not found:
-            yield from self._take_back(looked)
+            yield from self._review.take_back(looked)
             return
         timings = np.repeat([LATE, EARLY], [sum(f.slots.size for f in some) for some in (passed, rest)])
-        together = WindowStates.joined([some._replace(starts=self._output.starts(some)) for some in found])
-        expected = self._expected(together.slots)
-        yield from self._review(together, timings, expected, forced=False, looked=looked)
+        windows = WindowStates.joined([some._replace(starts=self._output.starts(some)) for some in found])
+        expected = self._expected(windows.slots)
+        yield from self._review.review(windows, timings, expected, asked=asked, looked=looked)
 
-    def _looked_at(self, asked: Integers, slots: Integers, numbers: Integers, ends: Integers) -> Mask:
+    def _is_looked_at(self, asked: Integers, slots: Integers, numbers: Integers, ends: Integers) -> Mask:
         """Tell which windows are among those that were read from copies, when the groups ``asked`` were."""
-        looked: Mask = self._is_copied[numbers] & (np.isin(slots, asked) | self._whole[numbers])
+        looked: Mask = np.isin(numbers, self._reading.copied) & (np.isin(slots, asked) | self._whole[numbers])
         if self._emit.early is None:  # those that no bound has passed were not looked at
             looked &= ends <= self._expected(slots)
         return looked
 
-    def _copies(self) -> Copies:
-        groups, page = len(self._groups), None
-        if self._net is not None:
-            page = self._net.content()
-            slots = self._slots_of(page)
-            groups = len(self._groups)
-            self._make_room(page)
-        copies = Copies(self._make, self._copied, self.stores, self._output.definitions, groups)
-        if page is not None and len(page):
-            copies.add(page, slots)
-        return copies
-
-    def _make_room(self, page: Page) -> None:
-        """Let stores know of all groups, also of those whose rows wait: they get no tuple yet."""
-        for store in self.stores:
-            store.add(page.slice(0, 0), page.times[:0], page.times[:0], len(self._groups))
-
     def take(self, punctuation: Punctuation) -> Iterator[Emission]:
         """Put out the versions that a watermark asks for, or those that punctuation makes final."""
         if not isinstance(punctuation, Watermark):
-            yield from super().take(punctuation)  # which asks for the bounds before
+            yield from self.closing.take(punctuation)  # which asks for the bounds before
             if isinstance(punctuation, Linear | GroupWise) and self._is_of_groups(punctuation):
-                self._input.advance(0, punctuation)
+                self._expected.bounds.advance(0, punctuation)
         elif self._is_of_groups(punctuation.of):
-            if isinstance(punctuation.of, Linear) and not self._input.groups:
-                linear = self._input.expected
-                self._input.advance(0, punctuation)
-                yield from self._on_time(None, linear, self._input.expected, linear)
-            else:
-                yield from self._of_groups(punctuation)
-            for grown in self._progress.advance(0, Watermark(self._stamped(punctuation.of))):
+            for page in self._of_watermark(punctuation):
+                yield 0, page
+            for grown in self.closing.progress.advance(0, Watermark(self._stamped(punctuation.of))):
                 yield 0, grown
 
     def _is_of_groups(self, bound: Linear | GroupWise) -> bool:
@@ -204,59 +202,74 @@ class Versions(Prompt):
 
     def _stamped(self, bound: Linear | GroupWise) -> Linear | GroupWise:
         """Return the least stamp of the windows that a watermark has not passed."""
+        stores, none = self.closing.stores, np.empty(0, np.int64)
         if isinstance(bound, Linear):
-            return Linear(min(store.least_stamp(bound.below) for store in self.stores))
-        none = np.empty(0, np.int64)
-        least = [store.least_stamps(none, none, bound.below) for store in self.stores]
+            return Linear(min(store.least_stamp(bound.below) for store in stores))
+        least = [store.least_stamps(none, none, bound.below) for store in stores]
         return GroupWise(bound.groups, np.minimum.reduce(least))
 
-    def _of_groups(self, watermark: Watermark) -> Iterator[Emission]:
-        """Do so where groups have bounds of their own, before or behind it."""
-        slots, linear = np.arange(len(self._groups)), self._input.expected
+    def _of_watermark(self, watermark: Watermark) -> Iterator[Page]:
+        """Put out the versions on time, by one bound, or where groups have bounds of their own, before or behind it."""
+        bounds = self._expected.bounds
+        linear, one = bounds.expected, isinstance(watermark.of, Linear) and not bounds.groups
+        slots = np.arange(0 if one else len(self.closing.groups))
         before = self._expected(slots)
-        self._input.advance(0, watermark)
+        bounds.advance(0, watermark)
+        if one:
+            yield from self._on_time(None, linear, bounds.expected, linear)
+            return
         expected = self._expected(slots)
-        if (fallen := np.flatnonzero(expected < before)).size:  # groups that have ended are known no more
-            self._note([opened(store, fallen) for store in self._lean], before.__getitem__)
+        if self._review.lean and (fallen := np.flatnonzero(expected < before)).size:  # ended: known no more
+            grids, _ = self._reading.between(fallen, NEVER, FOREVER)
+            self._note(self._reading.read(grids), before.__getitem__)
         grown = np.flatnonzero(expected > before)
         yield from self._on_time(slots[grown], before[grown], expected[grown], linear)
 
     def _on_time(
         self, slots: Integers | None, before: Integers | int, expected: Integers | int, linear: int
-    ) -> Iterator[Emission]:
+    ) -> Iterator[Page]:
         """Put out versions of windows of ``slots[i]`` that ``expected[i]`` has passed, and ``before[i]`` had not.
 
         ``slots`` None: of all groups, whose bounds are one number.  ``linear``: the bound of the stream before.
         """
-        grown = expected > before
-        if not self._emit.on_time or not (grown if isinstance(grown, bool) else grown.any()):
+        if not self._emit.on_time or not np.any(expected > before):
             return
-        found: list[WindowStates] = []
-        if self._lean:
-            closing = partial(closing_between, slots=slots, after=before, until=expected)
-            windows = self._output.ordered(self._read(self._lean, closing))
-            noted = len(self._table) > 0
-            if noted and (known := self._known(windows)).any():  # of a group that had ended, and goes on
+        grids, sessions = self._reading.between(slots, before, expected)
+        found = list[WindowStates]()
+        if self._review.lean and grids:
+            windows = self._output.ordered(self._reading.read(grids))
+            if (known := self._review.known(windows)).any():  # of a group that had ended, and goes on
                 found, windows = [windows.take(np.flatnonzero(known))], windows.take(np.flatnonzero(~known))
-            for page in self._first(windows, ON_TIME):
-                yield 0, page
-        if self._others or self._copied:
-            everyone = np.arange(len(self._groups)) if slots is None else slots
+            yield from self._review.first(windows, ON_TIME)
+        found += self._reading.read([*(() if self._review.lean else grids), *sessions])
+        if self._reading.copied:
+            everyone = np.arange(len(self.closing.groups)) if slots is None else slots
             low, high = (np.broadcast_to(bound, everyone.shape) for bound in (before, expected))
-            found += self._not_lean(everyone, low, high, linear)
-        if sum(some.slots.size for some in found):
-            together = self._output.ordered(found)
-            timings = np.full(together.slots.size, ON_TIME)
-            yield from self._review(together, timings, self._expected(together.slots), forced=True)
+            found += self._closed_copies(everyone, low, high, linear)
+        if any(some.slots.size for some in found):
+            windows = self._output.ordered(found)
+            timings = np.full(windows.slots.size, ON_TIME)
+            yield from self._review.review(windows, timings, self._expected(windows.slots), forced=True)
 
-    def _not_lean(
+    def _closed_copies(
         self, slots: Integers, before: Integers, expected: Integers, linear: int
     ) -> list[WindowStates]:
-        """Return such windows of the other stores: read in place, and from copies."""
-        found = self._read(self._others, partial(closing_between, slots=slots, after=before, until=expected))
-        most = int(expected.max(initial=self._input.expected))
-        if self._copied and (self._net is not None or any(self.stores[n].due(most) for n in self._copied)):
-            copies = self._copies()
-            copies.close(slots, before, linear)
-            found += copies.close(slots, expected, self._input.expected)
-        return found
+        """Return the windows of copies that close by the bounds ``expected``, and not by those ``before``."""
+        below = self._expected.bounds.expected
+        most = int(expected.max(initial=below))
+        if self.closing.net is None and not any(
+            self.closing.stores[n].due(most) for n in self._reading.copied
+        ):
+            return []
+        copies = self._reading.copies()
+        copies.close(slots, before, linear)
+        return copies.close(slots, expected, below)
+
+    def save(self) -> dict[str, Any]:
+        own = {"input": self._expected.bounds.save()}
+        return self.closing.save() | self._review.save() | own
+
+    def load(self, saved: Saved) -> None:
+        self.closing.load(saved)
+        self._review.load(saved)
+        self._expected.bounds.load(saved.part("input"))

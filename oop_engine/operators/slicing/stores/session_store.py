@@ -27,7 +27,7 @@ from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.compiled import fixed
 from oop_engine.operators.slicing.output import Stamp
-from oop_engine.operators.slicing.store import OnTime, Store
+from oop_engine.operators.slicing.store import OnTime, Store, bounds_of
 from oop_engine.operators.slicing.stores.session_cells import SessionCells
 from oop_engine.operators.slicing.stores.session_lists import SessionLists
 from oop_engine.operators.slicing.window_states import WindowStates
@@ -137,13 +137,20 @@ class SessionStore(OnTime):
         self._earliest = self._held.earliest() if self._stamp == "start" else FOREVER
         self._known = True
 
-    def windows_of(self, slots: Integers) -> WindowStates:
-        """Return the open windows of some groups as they are now, of a store of one definition.  O(their runs)."""
+    def between(self, slots: Integers | None, after: Integers | int, until: Integers | int) -> WindowStates:
+        """Return the open windows of ``slots[i]`` that ``until[i]`` completes and ``after[i]`` does not, as they are.
+
+        None: of all groups.  Of a store of one definition.  O(their runs).
+        """
         [(number, definition)] = self._definitions
-        slots = np.unique(slots[slots < self._held.until.size])
-        of, times, _, states = self._held.runs(slots)
+        known = None if slots is None else np.unique(slots[slots < self._held.until.size])
+        groups, times, _, states = self._held.runs(known)
         first, last = times.T
-        return WindowStates(of, definition.ends(last), states, number, first)
+        ends = definition.ends(last)
+        bounds = (one if isinstance(one, int) else bounds_of(groups, slots, one) for one in (after, until))
+        gone, done = (ends < bound for bound in bounds)
+        rows = np.flatnonzero(done & ~gone)
+        return WindowStates(groups[rows], ends[rows], rows_of(states, rows), number, first[rows])
 
     def least_stamp(self, bound: int) -> int:
         if not self._known:

@@ -9,6 +9,7 @@ next one that may be empty exists only once a later tuple has come, so the punct
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Part
 from oop_engine.operators.kernels import panes as kernels
-from oop_engine.operators.kernels.partials import ALIVE, HIGH, LOW, LOWEST, NO_WINDOW, USED
+from oop_engine.operators.kernels.partials import ALIVE, HIGH, LOW, LOWEST, NO_WINDOW, USED, once
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.checks import AT_ONCE, check_gap
 from oop_engine.operators.slicing.output import Stamp, Stamps
@@ -30,7 +31,7 @@ from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.partials import Partials, States
 from oop_engine.operators.slicing.store import Reach, Store
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
-from oop_engine.operators.values.columns import Integers, begins_of, spread
+from oop_engine.operators.values.columns import Integers, begins_of, new_rows, spread
 from oop_engine.operators.windows import Extents
 from oop_engine.system.knobs import knob
 
@@ -44,6 +45,7 @@ _SPARSE = knob(__name__, "_SPARSE", 16)  # cells of the rectangle for each one i
 _FEW = knob(__name__, "_FEW", 500)
 """Cells; fewer are sooner looked for group by group, unless all is added up."""
 _ALL = knob(__name__, "_ALL", 64)  # groups that are sooner looked at than searched
+_MARKS = knob(__name__, "_MARKS", 1 << 20)  # bytes: pairs of group and window that may be marked
 _MANY = knob(__name__, "_MANY", 1000)  # tuples; fewer that do not fit tell nothing
 
 
@@ -203,6 +205,39 @@ class WindowStore:
         return self.with_table(
             pane_windows.take(self.panes, some, first, last, self.number, forget=False), rows
         )
+
+    def touched(self, times: Integers, slots: Integers, bounds: Integers | int) -> Callable[[], WindowStates]:
+        """Return how to read the windows that tuples go into and ``bounds``, of each or all, complete.
+
+        Of groups that are known by then; in panes that are ``still``, or a table.  O(windows), where few groups are far
+        apart O(n log n).
+        """
+        first, last = self.extents.wids(times)
+        cuts = np.atleast_1d(self.extents.closed_by(bounds))
+        found, fits = once(slots, first, last, cuts, max(_MARKS, 8 * first.size))
+        if not fits:
+            at, wids = spread(first, np.maximum(np.minimum(last + 1, cuts) - first, 0))
+            groups = slots[at]
+            order = np.lexsort((groups, wids))
+            found = np.stack([groups, wids])[:, order[new_rows(wids[order], groups[order])]]
+        return partial(self._read, *found)
+
+    def ending(self, slots: Integers, ends: Integers) -> WindowStates:
+        """Return the open windows of ``slots[i]`` that end at ``ends[i]``, each named once; read as in ``between``."""
+        wids = self.extents.closed_by(ends) - 1
+        order = np.lexsort((slots, wids))
+        return self._read(slots[order], wids[order])
+
+    def _read(self, slots: Integers, wids: Integers) -> WindowStates:
+        """Return the open windows ``wids[i]`` of ``slots[i]``, which are by number, then group, each once."""
+        if self.panes is not None and self.panes.length > 1:  # panes of a window that has left may be there
+            known = slots < len(self.opened.of)
+            slots, wids = slots[known], wids[known]
+            there = wids >= self.opened.of[slots, LOW]
+            slots, wids = slots[there], wids[there]
+        rows = self.partials.find(slots, wids, wids + 1, 0) if self.partials.counts[USED] else slots[:0]
+        each = None if self.panes is None else pane_windows.read_each(self.panes, slots, wids, self.number)
+        return self.with_table(each, rows)
 
     def _swept(self, lowest: int) -> PaneRing | None:
         """Return the panes if windows of all groups, from ``lowest`` on, may be put together by a sweep.
