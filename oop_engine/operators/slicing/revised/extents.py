@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from oop_engine.core.groups.group_index import GroupIndex
 from oop_engine.core.punctuation import FOREVER
@@ -11,10 +12,34 @@ from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.slicing.tagger import ranks
 from oop_engine.operators.values.columns import Integers
 
-__all__ = ["Extents", "alike", "exactly", "within"]
+__all__ = ["Extents", "Matching", "within"]
 
 Extents = tuple[Integers, Integers, Integers, Integers]
 """Groups, definitions, starts and ends of windows, int64 (n,) each."""
+
+
+class Matching:
+    """Finds the window that an extent is, or has become a part of, by definitions, bool (definitions,) each.
+
+    Windows ``on_grid`` are found by their ends, those that are ``copied`` if they are the same, others where they
+    contain the extent.
+    """
+
+    def __init__(self, on_grid: NDArray[np.bool_], copied: NDArray[np.bool_]) -> None:
+        self._all_on_grid, self._copied = bool(on_grid.all()), copied
+
+    def __call__(self, windows: Extents, some: Extents) -> Integers:
+        """Return for each of some extents its window, -1: none."""
+        found = np.full(some[0].size, -1)
+        if not windows[0].size or not found.size:
+            return found
+        slots, numbers, starts, ends = some
+        near = np.flatnonzero((ends > windows[2].min()) & (starts < windows[3].max()))
+        few = slots[near], numbers[near], starts[near], ends[near]
+        found[near] = _alike(windows, few) if self._all_on_grid else within(windows, few)
+        if (copied := self._copied[numbers]).any():
+            found[copied] = _exactly(windows, some)[copied]
+        return found
 
 
 def within(windows: Extents, some: Extents) -> Integers:
@@ -38,7 +63,7 @@ def within(windows: Extents, some: Extents) -> Integers:
     return np.where((at >= 0) & same & (ends[of] >= ends[count:]), of, -1)
 
 
-def alike(windows: Extents, some: Extents) -> Integers:
+def _alike(windows: Extents, some: Extents) -> Integers:
     """Return for each of some extents of a grid the window that it is, -1: none.
 
     ``windows`` are by end, then definition, then group.  O(log windows) for each of ``some``.
@@ -54,7 +79,7 @@ def alike(windows: Extents, some: Extents) -> Integers:
     return np.where(same, at, -1)
 
 
-def exactly(windows: Extents, some: Extents) -> Integers:
+def _exactly(windows: Extents, some: Extents) -> Integers:
     """Return for each of some extents the window that is the same, -1: none; of several the first for the first.
 
     Both are slots, definitions, starts and ends, int64 (n,).

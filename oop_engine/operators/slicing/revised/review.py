@@ -19,7 +19,7 @@ every tuple, none comes there: windows are read before and behind the tuples of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -36,12 +36,12 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.revised.change_pages import TIMINGS, ChangePages, equal_rows, taken
 from oop_engine.operators.slicing.revised.emitted import AskedTriggers, Waiting
-from oop_engine.operators.slicing.revised.extents import Extents, alike, exactly, within
+from oop_engine.operators.slicing.revised.extents import Extents, Matching
 from oop_engine.operators.slicing.revised.reading import Expected, Reading
 from oop_engine.operators.slicing.revised.version_table import LastVersions, Versioned, VersionTable
 from oop_engine.operators.slicing.store import bounds_of
 from oop_engine.operators.slicing.window_states import WindowStates
-from oop_engine.operators.triggers import AfterCount, Emit, Trigger, WindowView
+from oop_engine.operators.triggers import AfterCount, Emit, WindowView
 from oop_engine.operators.values.columns import Integers
 
 __all__ = ["EARLY", "LATE", "ON_TIME", "Looked", "Mask", "Review"]
@@ -68,6 +68,7 @@ class Review:
         self.lean = emit.early is None and emit.on_time and not asks.delays
         self._is_copied, self._is_grid = np.zeros((2, len(output.definitions)), np.bool_)
         self._is_copied[reading.copied] = self._is_grid[[store.number for store in reading.grids]] = True
+        self._matching = Matching(self._is_grid, self._is_copied)
         self._vanishing = bool((~self._is_grid).any())  # a window may be none any more with a version out
         self._table = VersionTable(output.schema.fields, asks.width, self._is_grid | self._is_copied)
         self._is_lean = self._is_grid & self.lean
@@ -104,38 +105,45 @@ class Review:
 
     def note(self, windows: WindowStates, expected: Integers) -> None:
         """Put the versions on time of windows into the table, where the bounds ``expected`` have passed them."""
-        new = (windows.ends <= expected) & ~self.known(windows)
-        if new.any():
-            found, timings = windows.take(np.flatnonzero(new)), np.full(np.count_nonzero(new), ON_TIME)
-            for _ in self.review(found, timings, expected[new], forced=True, noted=True):
-                pass
+        new = np.flatnonzero((windows.ends <= expected) & ~self.known(windows))
+        if not new.size:
+            return
+        found, none, width = windows.take(new), np.zeros(new.size, np.int64), self._asks.width
+        rows, counts, state = (
+            self._rows_of(found),
+            found.states[self._counts[0]][0],
+            np.zeros((new.size, width), int),
+        )
+        if width:
+            view = self._view(
+                found, rows, taken(self._table.none.rows, none - 1), counts, none, expected[new]
+            )
+            state = self._asks.after(view, state, none + ON_TIME)
+        self._table.put(Versioned(*self._extents(found), counts, none, none + ON_TIME, state, rows))
 
     def review(
-        self, found: WindowStates, timings: Integers, expected: Integers, *, forced: bool = False, noted: bool = False,
-        asked: bool = False, looked: Looked | None = None,
+        self, found: WindowStates, timings: Integers, expected: Integers, *, forced: bool = False, asked: bool = False,
+        looked: Looked | None = None,
     ) -> Iterator[Page]:  # fmt: skip
         """Put out the versions of windows whose results differ from the last ones; ``forced``: of all of them.
 
-        ``looked``: tells the versions that are taken back if their window is not among those.  ``noted``: they are out
-        already, and go into the table alone.  ``asked``: a request is being answered.
+        ``asked``: a request is being answered.  ``looked``: tells the versions that are taken back if their window is
+        not among those.
         """
         rows, extents = self._rows_of(found), self._extents(found)
-        held, places = self._table.near(extents)
-        if looked is not None:
+        if looked is None:
+            held, places = self._table.near(extents)
+        else:
             held, places = self._table.all(), np.arange(len(self._table))
-        of, (_, numbers, starts, ends) = self._match(extents, held.extents), extents
+        of, numbers = self._matching(extents, held.extents), extents[1]
         out = np.flatnonzero(of >= 0)
-        last = LastVersions(ends.size, of[out], out, held, self._asks.adds)
+        last = LastVersions(numbers.size, of[out], out, held, self._asks.adds)
         counts, before = found.states[self._counts[0]][0], taken(held.rows, last.place)
-        compared = self._output.aggregated if self._is_grid.all() else rows.num_columns
-        same = (last.many == 1) & equal_rows(rows.columns[-compared:], before.columns[-compared:])
+        same = self._same(rows, before, last.many == 1)
         came = np.abs(counts - last.counts)
         came[self._is_copied[numbers] & ~same & (came == 0)] = 1  # another tuple took the place of one
-        since = self.waiting.since(extents, self._match)
-        view = WindowView(
-            came, starts, ends, expected, rows, before, self._asks.schema, self._matches(found),
-            self.waiting.now - since, asked,
-        )  # fmt: skip
+        since = self.waiting.since(extents, self._matching)
+        view = self._view(found, rows, before, came, self.waiting.now - since, expected, asked=asked)
         fires = np.ones(counts.size, np.bool_)
         if not forced:  # the clock looks at windows without a new tuple as well: they are not asked
             fires = self._asks.fires(view, last.state, timings) & (asked | (came > 0))
@@ -152,14 +160,30 @@ class Review:
         replaced[out] |= leaves[of[out]]
         done[out] = fires[of[out]]
         now = Versioned(*extents, counts, last.versions + leaves, timings, last.state, rows)
-        if not noted and (leaves.any() or replaced.any()):
+        if leaves.any() or replaced.any():
             yield self._changes(held.take(replaced & (held.versions >= 0)), now.take(leaves), before, leaves)
         when, after = np.where(leaves, timings, last.timings), self._asks.after(view, last.state, timings)
-        stays = fires & (timings != FINAL) & (noted | ~self._is_settled[numbers])
+        stays = fires & (timings != FINAL) & ~self._is_settled[numbers]
         self._table.drop(places[done])
         self._table.put(now._replace(timings=when, state=after).take(stays))
         if (new := self._is_lean[numbers] & ~fires & (last.many == 0) & (timings == LATE)).any():
             self._table.put(now._replace(counts=0 * counts, rows=before).take(new))
+
+    def _view(
+        self, found: WindowStates, rows: pa.RecordBatch, before: pa.RecordBatch, came: Integers, waited: Integers,
+        expected: Integers, *, asked: bool = False,
+    ) -> WindowView:  # fmt: skip
+        matches = self._asks.matches([found.states[at][0] for at in self._counts[1:]])
+        starts, schema = self._output.starts(found), self._asks.schema
+        return WindowView(came, starts, found.ends, expected, rows, before, schema, matches, waited, asked)
+
+    def _same(self, rows: pa.RecordBatch, before: pa.RecordBatch, one: Mask) -> Mask:
+        """Tell of which windows one version is out, bool (windows,), and has the results there are now."""
+        columns = self._output.aggregated if self._is_grid.all() else rows.num_columns
+        some, others = (batch if one.all() else batch.filter(pa.array(one)) for batch in (rows, before))
+        same = one.copy()
+        same[one] = equal_rows(some.columns[-columns:], others.columns[-columns:])
+        return same
 
     def _changes(self, gone: Versioned, new: Versioned, before: pa.RecordBatch, leaves: Mask) -> Page:
         info = (np.concatenate([getattr(gone, name), getattr(new, name)]) for name in ("versions", "timings"))
@@ -205,7 +229,7 @@ class Review:
             return
         extents = self._extents(closed)
         held, places = self._table.near(extents)
-        of = self._match(extents, held.extents)
+        of = self._matching(extents, held.extents)
         out = np.flatnonzero(of >= 0)
         counts, many = np.full(closed.slots.size, -1), np.bincount(of[out], minlength=closed.slots.size)
         counts[of[out]] = held.counts[out]
@@ -229,30 +253,14 @@ class Review:
         known = np.zeros(windows.slots.size, np.bool_)
         if len(self._table):
             extents = self._extents(windows)
-            of = self._match(extents, self._table.near(extents)[0].extents)
+            of = self._matching(extents, self._table.near(extents)[0].extents)
             known[of[of >= 0]] = True
         return known
-
-    def _match(self, windows: Extents, some: Extents) -> Integers:
-        """Return for each of some extents the window that it is, or has become a part of; -1: none."""
-        of = np.full(some[0].size, -1)
-        if not windows[0].size or not of.size:
-            return of
-        near = np.flatnonzero((some[3] > windows[2].min()) & (some[2] < windows[3].max()))
-        slots, numbers, starts, ends = some
-        few = slots[near], numbers[near], starts[near], ends[near]
-        of[near] = alike(windows, few) if self._is_grid.all() else within(windows, few)
-        if (copied := self._is_copied[some[1]]).any():
-            of[copied] = exactly(windows, some)[copied]
-        return of
 
     def _extents(self, found: WindowStates) -> Extents:
         """Return the groups, definitions and extents of windows."""
         numbers = np.broadcast_to(found.number, found.slots.shape)
         return found.slots, numbers, self._output.starts(found), found.ends
-
-    def _matches(self, found: WindowStates) -> Mapping[Trigger, Integers]:
-        return self._asks.matches([found.states[at][0] for at in self._counts[1:]])
 
     def _columns_of(self, found: WindowStates) -> Iterable[list[pa.Array]]:
         return self._output.columns(self._groups.keys(found.slots), found)
