@@ -30,7 +30,7 @@ from oop_engine.system.knobs import kernel_knob
 
 __all__ = [
     "ALIVE", "HIGH", "LOW", "LOWEST", "NO_WINDOW", "ROW", "SHIFT", "SLOT", "USED", "WINDOW", "Table", "collect",
-    "fill", "locate", "once", "places_among", "rekey", "remove", "settle",
+    "fill", "locate", "once", "places_among", "remove", "settle",
 ]  # fmt: skip
 
 Integers = NDArray[np.int64]
@@ -160,17 +160,6 @@ def _free(cells, hole):
             hole = at
         at = (at + 1) & mask
     cells[hole, ROW] = -1
-
-
-@njit(cache=True, nogil=True)
-def rekey(table, rows, wid):
-    """Enter ``rows`` int64 (n,), all in use, as those of the window ``wid`` of their groups."""
-    cells, owner = table.cells, table.owner
-    for row in rows:
-        _free(cells, _cell(cells, owner[row, SLOT], owner[row, WINDOW]))
-        owner[row, WINDOW] = wid
-        at = _cell(cells, owner[row, SLOT], wid)
-        cells[at, SLOT], cells[at, WINDOW], cells[at, ROW] = owner[row, SLOT], wid, row
 
 
 @njit(cache=True, nogil=True)

@@ -50,7 +50,7 @@ class Stamps:
     """Which stamp the next results of some grids have at least, by a bound on their tuples."""
 
     def __init__(self, extents: Sequence[Extents], stamp: Stamp) -> None:
-        self._extents, self._stamp = extents, stamp
+        self._extents, self.stamp = extents, stamp
         back = [e.range or 0 if stamp == "start" else 0 for e in extents]
         self._shape = np.array([[e.slide for e in extents], back, [e.origin for e in extents]])
 
@@ -68,14 +68,14 @@ class Stamps:
     def of_window(self, wid: int) -> int:
         """Return the stamp of a window of the first grid; sentinels stay."""
         extents = self._extents[0]
-        return int((extents.ends if self._stamp == "end" else extents.starts)(wid))
+        return int((extents.ends if self.stamp == "end" else extents.starts)(wid))
 
     def of_each(self, bounds: Integers) -> Integers:
         """Do so for many bounds."""
         stamps = []
         for extents in self._extents:
             cuts = extents.closed_by(bounds)
-            stamps.append(extents.ends(cuts) if self._stamp == "end" else extents.starts(cuts))
+            stamps.append(extents.ends(cuts) if self.stamp == "end" else extents.starts(cuts))
         least: Integers = np.minimum.reduce(stamps)
         return least
 

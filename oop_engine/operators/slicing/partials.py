@@ -29,7 +29,6 @@ from oop_engine.operators.kernels.partials import (
     collect,
     fill,
     locate,
-    rekey,
     remove,
 )
 from oop_engine.operators.slicing.accumulators import SumOverflowError, accumulator, is_ragged
@@ -232,10 +231,6 @@ class Partials:
         below = np.full(groups + 1, -NO_WINDOW)
         lowest[slots], below[slots] = low, stop
         return np.flatnonzero((wid < below[of]) & (wid >= lowest[of]) & (of >= 0))
-
-    def rekey(self, rows: Integers, wid: int) -> None:
-        """Let rows be those of the window ``wid`` of their groups, which have none for it."""
-        rekey(self._table, rows, wid)
 
     def remove(self, rows: Integers) -> None:
         """Forget some rows."""

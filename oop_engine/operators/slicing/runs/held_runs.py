@@ -52,7 +52,7 @@ class HeldRuns:
         self, parts: Sequence[Part], identity: Identity, sides: Sides,
         marks: tuple[np.generic, ...] = (),
     ) -> None:  # fmt: skip
-        self._parts, self._identity, self._sides, self._marks = parts, identity, sides, marks
+        self.parts, self._identity, self._sides, self._marks = parts, identity, sides, marks
         self._room = 1 + is_ragged(parts)
         none = np.empty(0, np.int64)
         self.put(self.without_values(none, none, none))
@@ -73,7 +73,7 @@ class HeldRuns:
 
     def without_values(self, slots: Integers, first: Integers, last: Integers) -> Runs:
         """Return rows with states of no values."""
-        return self.new(slots, first, last, States(self._parts, slots.size).columns)
+        return self.new(slots, first, last, States(self.parts, slots.size).columns)
 
     def new(self, slots: Integers, first: Integers, last: Integers, states: list[Arrays]) -> Runs:
         """Return rows with these states and the marks of new ones."""
@@ -93,7 +93,7 @@ class HeldRuns:
     def of_page(self, page: Page, times: Integers, assigned: Sequence[Integers]) -> Runs:
         """Return the tuples of a page, ``assigned`` to runs, as these."""
         of_tuple, slots, first, last = assigned
-        states = States(self._parts, slots.size)
+        states = States(self.parts, slots.size)
         runs = self.new(slots, first, last, states.columns)
         try:
             states.add(of_tuple, states.prepare(page, times))
@@ -182,6 +182,10 @@ class HeldRuns:
         self.drop(found, rows)
         return self._together(found)
 
+    def together_of(self, groups: Integers) -> Runs:
+        """Return the rows of some groups, those that belong together as one, and keep them.  O(these), amortised."""
+        return self._together(self.of(groups)[0])
+
     def _tidy(self) -> None:
         """Drop the rows that are over."""
         if not self._gone:
@@ -235,7 +239,7 @@ class HeldRuns:
         last = np.empty_like(starts)
         reaches(runs.last, starts, last)
         try:
-            states = States(self._parts).reduced(runs.states, starts)
+            states = States(self.parts).reduced(runs.states, starts)
         except SumOverflowError as error:
             ends = runs._replace(last=np.repeat(last, np.diff(starts, append=runs.rows)))
             raise _error(sides or self._sides, error, ends, int(starts[error.at])) from None
@@ -243,7 +247,7 @@ class HeldRuns:
         return Runs(runs.slots[starts], runs.first[starts], last, states, marks)
 
     def save(self) -> list[list[Any]]:
-        states = States(self._parts)
+        states = States(self.parts)
         rows = [(map(narrow, runs[:3]), runs.states, map(narrow, runs.marks)) for runs in self.levels()]
         return [[*places, states.saved(of), list(marks)] for places, of, marks in rows]
 
@@ -263,7 +267,7 @@ class HeldRuns:
         first, last = (saved.integers(side, slots.shape) for side in (1, 2))
         kinds = enumerate(mark.dtype for mark in self._marks)
         marks = tuple(np.array(saved.part(4).numbers(i, slots.shape, kind)) for i, kind in kinds)
-        return Runs(slots, first, last, States(self._parts).loaded(saved.part(3), slots.size), marks)
+        return Runs(slots, first, last, States(self.parts).loaded(saved.part(3), slots.size), marks)
 
 
 def _error(sides: Sides, error: SumOverflowError, runs: Runs, at: int) -> WindowOverflowError:

@@ -12,56 +12,66 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from oop_engine.core.errors import SnapshotError
-from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Part
 from oop_engine.operators.kernels.partials import LOW, NO_WINDOW
 from oop_engine.operators.kernels.sliding import bisect
+from oop_engine.operators.keys.row_codes import row_codes
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.partials import States
+from oop_engine.operators.slicing.runs.runs import Runs, order_of
 from oop_engine.operators.slicing.store import Store
-from oop_engine.operators.slicing.stores.window_store import WindowStore
-from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
-from oop_engine.operators.values.columns import Integers, new_rows, rows_of, spread
+from oop_engine.operators.slicing.stores.pane_store import PaneStore
+from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
+from oop_engine.operators.values.columns import Integers, by_slot, new_rows, rows_of, spread
 from oop_engine.operators.windows import Extents
 
 __all__ = ["LandmarkStore"]
 
-_BEFORE = -NO_WINDOW
-"""The window at which a group's state up to its lowest open window is kept; no time is so early."""
+_BEFORE = -1
+"""The window at which a group's state up to its lowest open window is kept: the first window is 0."""
 
 
-class LandmarkStore(WindowStore):
+class LandmarkStore(PaneStore):
     """Open windows of landmark ``extents``, the definition ``number``; spans have the lowest open window of groups."""
 
     def __init__(self, number: int, extents: Extents, parts: Sequence[Part], stamp: Stamp) -> None:
-        super().__init__(number, extents, parts, stamp, panes=False, every=True)
+        super().__init__(number, extents, parts, stamp, every=True)
         self._latest = NEVER  # the stream's last window with a tuple
 
-    def add_to_table(
-        self, page: Page, times: Integers, slots: Integers, first: Integers, last: Integers
-    ) -> None:
-        inside = last >= first
-        if inside.any():
-            self._latest = max(self._latest, int(first[inside].max()))
-        super().add_to_table(page, times, slots, first, np.where(inside, first, first - 1))
+    def wids(self, page: Page, times: Integers) -> tuple[Integers, Integers]:
+        """Return the window that each tuple came in; last < first: it is before the origin."""
+        first, last = self.extents.wids(times)
+        return first, np.where(last >= first, first, first - 1)
+
+    def _open(self, panes: Runs) -> None:
+        super()._open(panes)
+        self._latest = max(self._latest, int(panes.first.max(initial=NEVER)))
 
     def add_late(self, page: Page, times: Integers, slots: Integers, bounds: Integers) -> None:
-        if not (open_ := bounds < FOREVER).all():  # a window of a group that has ended can change no more
-            page, times, slots, bounds = page.filter(open_), times[open_], slots[open_], bounds[open_]
-        super().add_late(page, times, slots, bounds)
+        first, last = self.wids(page, times)
+        # A window of a group that has ended can change no more.
+        rows = np.flatnonzero((last >= first) & (bounds < FOREVER))
+        first = np.maximum(first, self.extents.closed_by(bounds))[rows]
+        page, times, slots = page.take(rows), times[rows], slots[rows]
+        of_tuple, rows = row_codes([pa.array(slots), pa.array(first)])
+        panes = self._rows.of_page(page, times, (of_tuple, slots[rows], first[rows], first[rows]))
+        self._open(panes)
+        self._rows.add(panes)
 
     def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
         of, cuts = self._each(slots, self.extents.closed_by(bounds))
         found = self._close_landmark(of, cuts)
         if slots is None and bounds == FOREVER:
-            self.partials.clear()
-            self.reopen(of, np.full(of.size, NO_WINDOW))
+            none = of[:0]
+            self._rows.put(self._rows.without_values(none, none, none))
+            super(PaneStore, self).reopen(of, np.full(of.size, NO_WINDOW))
         return found
 
     def _close_landmark(self, slots: Integers, cuts: Integers) -> list[WindowStates]:
@@ -69,11 +79,12 @@ class LandmarkStore(WindowStore):
         some = np.flatnonzero((low < cuts) & (low != NO_WINDOW))
         some = some[np.argsort(slots[some])]
         slots, low, stop = slots[some], low[some], self._stop(cuts[some], slots[some])
-        stop = np.maximum(low, stop)
-        if not (stop > low).any():
+        some = np.flatnonzero(stop > low)
+        slots, low, stop = slots[some], low[some], stop[some]
+        if not slots.size:
             return []
-        of, wid, states = self._accumulated(slots, low, stop)
-        self.reopen(slots, stop)
+        of, wid, states = self._accumulated(slots, stop)
+        super(PaneStore, self).reopen(slots, stop)
         groups, wids = spread(low, stop - low)
         padded = states.resized(np.arange(wid.size), wid.size + 1)
         begins, behind = np.searchsorted(of, np.append(slots, FOREVER)), np.empty_like(wids)
@@ -82,31 +93,32 @@ class LandmarkStore(WindowStore):
         starts, ends = self.extents.extent(wids)
         return [WindowStates(slots[groups], ends, found, self.number, starts)]
 
-    def _accumulated(
-        self, slots: Integers, low: Integers, stop: Integers
-    ) -> tuple[Integers, Integers, States]:
+    def _accumulated(self, slots: Integers, stop: Integers) -> tuple[Integers, Integers, States]:
         """Return the states of groups up to each of their windows with a tuple; only the last of each stays.
 
-        It is kept at the window ``_BEFORE``.  O(windows that close).
+        It is kept at the window ``_BEFORE``.  O(rows of these groups log rows), or of all where they are many.
         """
-        partials, states = self.partials, States(self.parts)
-        closing = np.flatnonzero(stop > low)
-        slots, low, stop = slots[closing], low[closing], stop[closing]
-        before = np.full(slots.size, _BEFORE)
-        low, stop = np.concatenate([before, low]), np.concatenate([before + 1, stop])
-        rows = partials.find(np.concatenate([slots, slots]), low, stop, 0)
-        of, wid = partials.owner(rows)
-        order = np.lexsort((wid, of))
-        rows, of, wid = rows[order], of[order], wid[order]
-        states.columns = partials.states.take(rows)
-        if rows.size:
-            self._accumulate(states, of, wid)
-            begins = new_rows(of)
-            last = np.append(begins[1:], True)
-            partials.rekey(rows[begins], _BEFORE)
-            partials.states.put(rows[begins], rows_of(states.columns, last))
-            partials.remove(rows[~begins])
-        return of, wid, states
+        few = self.few(slots)
+        runs = self._rows.take_out(slots) if few else self._rows.merged()
+        if few:
+            closing = runs.first < stop[slots.searchsorted(runs.slots)]
+        else:
+            closing = runs.first < by_slot(slots, stop, len(self.opened.of), NEVER)[runs.slots]
+        rest, runs = runs.take(~closing), runs.take(closing)
+        runs = runs.take(order_of(runs.slots, runs.first))
+        states = States(self.parts)
+        states.columns = runs.states
+        begins = new_rows(runs.slots)
+        if runs.rows:
+            self._accumulate(states, runs.slots, runs.first)
+        last = np.flatnonzero(np.append(begins[1:], True)[: runs.rows])
+        at = np.full(last.size, _BEFORE)
+        rest = self._rows.new(runs.slots[last], at, at, states.take(last)).joined(rest)
+        if few:
+            self._rows.add(rest)
+        else:
+            self._rows.put(rest.take(order_of(rest.first, rest.slots)))
+        return runs.slots, runs.first, states
 
     def _accumulate(self, held: States, of: Integers, wid: Integers) -> None:
         """Make every row of a group the combination of all its rows so far, by doubling."""
@@ -130,21 +142,20 @@ class LandmarkStore(WindowStore):
         behind = int(self._stop(cuts, cuts).max(initial=NEVER)) if self.extents.lulls else NEVER
         return self.partials.lowest, max(behind, self._latest + 1)
 
+    def copied(self, slots: Integers) -> LandmarkStore:
+        other = LandmarkStore(self.number, self.extents, self.parts, self.stamps.stamp)
+        self.copy_to(other, slots)
+        other._latest = self._latest
+        return other
+
     def save(self) -> dict[str, Any]:
-        saved = super().save()
-        slots, wids = saved["partials"]["owner"]
-        before = self.opened.of[slots, LOW] - 1  # a small number takes few bytes
-        saved["partials"]["owner"] = [slots, narrow(np.where(wids == _BEFORE, before, wids))]
-        return {**saved, "latest": self._latest}
+        return {**super().save(), "latest": self._latest}
 
     def load(self, saved: Saved, groups: int) -> Store:
         self._latest = saved.integer("latest")
-        super().load(saved, groups)
-        rows = self.partials.used
-        of, wid = self.partials.owner(rows)
-        before = np.flatnonzero(wid < self.opened.of[of, LOW])
-        if occurring(of[before], len(self.opened.of)).size != before.size:
-            msg = "a group must have one state at most before its lowest open window; got more"
+        return super().load(saved, groups)
+
+    def _check(self, panes: Runs) -> None:
+        if (panes.first != panes.last).any() or (panes.first < _BEFORE).any():
+            msg = f"rows must be of one window each, {_BEFORE} or later; got others"
             raise SnapshotError(msg)
-        self.partials.rekey(rows[before], _BEFORE)
-        return self

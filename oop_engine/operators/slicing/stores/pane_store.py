@@ -39,6 +39,7 @@ __all__ = ["PaneStore"]
 
 _FAR = 3 << 61  # windows; no extent of times up to 2**62 reaches so far
 _PLACES = knob(__name__, "_PLACES", 4)  # of a group and pane, for each tuple: with more they are hashed
+_FEW = knob(__name__, "_FEW", 4096)  # places that there may be in any case
 _EXACT = 2**53  # times of all panes of a page together, up to which a float is exact
 
 
@@ -109,21 +110,21 @@ class PaneStore(WindowStore):
         return origin + first * slide, origin + behind * slide, np.full(first.size, self.alive / slide)
 
     def _of_tuples(self, page: Page, times: Integers, slots: Integers) -> Runs:
-        of_tuple, rows = self._numbered(times, slots)
-        first, last = self.extents.wids(times[rows])
+        of_tuple, rows = self._numbered(page, times, slots)
+        first, last = self.wids(page, times[rows])
         if not (inside := last >= first).all():
             some = inside[of_tuple]
             return self._of_tuples(page.filter(some), times[some], slots[some])
         return self._rows.of_page(page, times, (of_tuple, slots[rows], first, last))
 
-    def _numbered(self, times: Integers, slots: Integers) -> tuple[Integers, Integers]:
+    def _numbered(self, page: Page, times: Integers, slots: Integers) -> tuple[Integers, Integers]:
         """Return the row of each tuple, by its group and pane, and the first tuple of each row."""
         extents, groups = self.extents, len(self.opened.of)
-        origin, slide, (_, step) = extents.origin, extents.slide, extents.panes
+        origin, slide, step = extents.origin, extents.slide, 1 if extents.landmark else extents.panes[1]
         low, high = (int(times.min()), int(times.max())) if times.size else (FOREVER, NEVER)
         slides = (high - origin) // slide - (low - origin) // slide + 1
-        if not 0 < slides * step * groups <= _PLACES * times.size or slides * slide > _EXACT:
-            first, last = extents.wids(times)  # a pane is known by both its ends
+        if not 0 < slides * step * groups <= max(_PLACES * times.size, _FEW) or slides * slide > _EXACT:
+            first, last = self.wids(page, times)  # a pane is known by both its ends
             return row_codes([pa.array(slots), pa.array(first + last)])
         extents.check(low, high)
         free = np.full((slides * step, groups), -1, np.int32)
@@ -177,6 +178,20 @@ class PaneStore(WindowStore):
     def rename(self, kept: Integers, slots: Integers) -> None:
         super().rename(kept, slots)
         self._rows.rename(slots)
+
+    def copied(self, slots: Integers) -> PaneStore:
+        other = PaneStore(
+            self.number, self.extents, self.parts, self.stamps.stamp, every=self.every, given=self._given
+        )
+        self.copy_to(other, slots)
+        return other
+
+    def copy_to(self, other: PaneStore, slots: Integers) -> None:
+        """Let an empty store have the panes of some groups, as those of the groups 0, 1, ..."""
+        other.opened = self.opened.kept(slots)
+        other.partials.note(other.opened.alive, other.opened.lowest)
+        runs, _ = self._rows.of(slots)
+        other._rows.add(runs._replace(slots=slots.searchsorted(runs.slots)))
 
     def save(self) -> dict[str, Any]:
         return {"spans": self.opened.save(), "panes": self._rows.save()}

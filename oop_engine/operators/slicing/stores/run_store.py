@@ -209,6 +209,13 @@ class RunStore(OnTime):
         self._first.grow(slots.size)
         self._first.keep(kept)
 
+    def copied(self, slots: Integers) -> RunStore:
+        other = RunStore(dict(self._definitions), self._runs.parts, self._stamp)
+        runs = self._runs.together_of(slots)
+        other._first.grow(slots.size)
+        other._put_back(runs._replace(slots=slots.searchsorted(runs.slots)), slots)
+        return other
+
     def save(self) -> dict[str, Any]:
         return {"runs": self._runs.save()}
 

@@ -135,6 +135,14 @@ class WholeStore(OnTime):
                 filled_up(self._last, size, FOREVER),
             )
 
+    def copied(self, slots: Integers) -> WholeStore:
+        other = WholeStore(self._number, self._definition, self._parts, self._stamp)
+        self._grow(int(slots.max(initial=-1)) + 1)
+        open_ = np.flatnonzero(self._last[slots] < FOREVER)
+        rows = slots[open_]
+        other._put(slots.size, open_, self._first[rows], self._last[rows], self._states.take(rows))
+        return other
+
     def save(self) -> dict[str, Any]:
         slots = np.flatnonzero(self._last < FOREVER)
         columns = [narrow(column) for column in (slots, self._first[slots], self._last[slots])]

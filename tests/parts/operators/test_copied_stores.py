@@ -1,0 +1,79 @@
+"""Copies of the windows of some groups: as those of a copy of all, and nothing of either changes the other."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.typing import NDArray
+
+from oop_engine import Page, Schema
+from oop_engine.aggregates import Collect, Count, Median, Sum
+from oop_engine.core.punctuation import FOREVER
+from oop_engine.core.snapshot import pack, unpack
+from oop_engine.operators import Session, Sliding
+from oop_engine.operators.slicing.output import Output
+from oop_engine.operators.slicing.store import Store
+from oop_engine.operators.slicing.strategy import Query, stores
+from oop_engine.operators.slicing.tagger import bind
+from oop_engine.windows import Global, Landmark
+
+SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64(), "v": pa.int64()}, "ts", "s")
+GROUPS = 40
+Integers = NDArray[np.int64]
+KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "sessions of lists": (Session(4), {"m": Median("v"), "all": Collect("v", 5)}),
+    "panes of lists": (Sliding(12, 5), {"m": Median("v"), "n": Count()}),
+    "whole groups": (Global(), {"n": Count(), "sum": Sum("v")}),
+    "whole groups of lists": (Global(), {"m": Median("v")}),
+    "landmark": (Landmark(6), {"n": Count(), "sum": Sum("v")}),
+    "landmark, in lulls": (Landmark(6, lulls=True), {"n": Count(), "sum": Sum("v")}),
+    "landmark, median": (Landmark(6), {"m": Median("v")}),
+}
+
+
+def fresh(kind: str) -> tuple[Output, Store]:
+    windows, aggregates = KINDS[kind]
+    output = Output({"": bind(windows, SCHEMA, ("k",), "here")}, aggregates, SCHEMA, ("k",), "end", "here")
+    [store] = stores(Query(output, SCHEMA, {"ts", "v"}, False, "auto", False))
+    return output, store
+
+
+def closed(
+    output: Output, store: Store, slots: Integers, bounds: Integers, keys: Integers
+) -> list[dict[str, Any]]:
+    """Return the results of the windows of some groups that bounds complete, which have these keys."""
+    some = [one for one in store.close(slots, bounds) if one.slots.size]
+    if not some:
+        return []
+    windows = output.ordered(some)
+    pages = list(output.pages([pa.array(keys[windows.slots])], windows))
+    return sorted((row for page in pages for row in page.to_pylist()), key=repr)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(12))
+def test_copied_windows_are_those_of_a_copy_of_all(kind: str, seed: int) -> None:
+    draw = random.Random(f"{kind} {seed}")
+    (output, store), bounds = fresh(kind), np.zeros(GROUPS, np.int64)
+    for _ in range(draw.randint(1, 25)):
+        slots = np.array([draw.randrange(GROUPS) for _ in range(draw.choice([1, 3, 200]))])
+        slots = slots[bounds[slots] < FOREVER]
+        times = bounds[slots] + np.array([draw.randint(0, 30) for _ in slots], np.int64)
+        page = Page.of(SCHEMA, {"ts": times, "k": slots, "v": [draw.randint(-9, 9) for _ in slots]})
+        store.add(page, page.times, slots, GROUPS)
+        if draw.random() < 0.5:
+            some = np.array(sorted(draw.sample(range(GROUPS), draw.choice([1, 5, 40]))))
+            bounds[some] = np.where(bounds[some] < FOREVER, bounds[some] + draw.choice([1, 7, 20]), FOREVER)
+            bounds[some[:1]] = draw.choice([FOREVER, int(bounds[some[0]])])
+            list(store.close(some, bounds[some]))
+        some = np.array(sorted(draw.sample(range(GROUPS), draw.choice([1, 2, 17]))))
+        whole = fresh(kind)[1].load(unpack("all", pack("all", store.save())), GROUPS)
+        copy = store.copied(some)
+        least = np.where(bounds[some] < FOREVER, bounds[some] + draw.choice([0, 5, 50]), FOREVER)
+        for by in (least, np.full(some.size, FOREVER)):
+            expected = closed(output, whole, some, by, np.arange(GROUPS))
+            assert closed(output, copy, np.arange(some.size), by, some) == expected
