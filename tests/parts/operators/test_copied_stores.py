@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from numpy.typing import NDArray
 
 from oop_engine import Page, Schema
-from oop_engine.aggregates import Collect, Count, Median, Sum
+from oop_engine.aggregates import Collect, Count, Last, Median, Sum
 from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.snapshot import pack, unpack
 from oop_engine.operators import Session, Sliding
@@ -19,7 +20,16 @@ from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.strategy import Query, stores
 from oop_engine.operators.slicing.tagger import bind
-from oop_engine.windows import Global, Landmark
+from oop_engine.windows import (
+    Delimited,
+    Frames,
+    Global,
+    Landmark,
+    LastRows,
+    PartitionedTupleBased,
+    RowsBetween,
+    SlideByTuple,
+)
 
 SCHEMA = Schema({"ts": pa.int64(), "k": pa.int64(), "v": pa.int64()}, "ts", "s")
 GROUPS = 40
@@ -29,6 +39,13 @@ KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
     "panes of lists": (Sliding(12, 5), {"m": Median("v"), "n": Count()}),
     "whole groups": (Global(), {"n": Count(), "sum": Sum("v")}),
     "whole groups of lists": (Global(), {"m": Median("v")}),
+    "rows around each": (RowsBetween(-2, 1), {"n": Count(), "m": Median("v")}),
+    "last rows": (LastRows(3, 7), {"n": Count(), "sum": Sum("v")}),
+    "ranks": (PartitionedTupleBased(4, 2, order="time", tie=("v",)), {"n": Count(), "sum": Sum("v")}),
+    "capped sessions": (Session(4, most=9), {"n": Count(), "last": Last("v")}),
+    "windows behind each tuple": (SlideByTuple(9), {"n": Count(), "sum": Sum("v")}),
+    "frames": (Frames(pc.field("v") > 6, pc.field("v") < 0), {"n": Count(), "sum": Sum("v")}),
+    "markers": (Delimited(pc.field("v") == 9), {"n": Count(), "sum": Sum("v")}),
     "landmark": (Landmark(6), {"n": Count(), "sum": Sum("v")}),
     "landmark, in lulls": (Landmark(6, lulls=True), {"n": Count(), "sum": Sum("v")}),
     "landmark, median": (Landmark(6), {"m": Median("v")}),

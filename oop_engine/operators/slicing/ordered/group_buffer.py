@@ -162,6 +162,14 @@ class GroupBuffer:
                 parts.append(reordered(run.page, spread(low, high - low)[1]))
         return parts
 
+    def of(self, slots: Integers) -> Page | None:
+        """Return all tuples of some groups, each named once.  O(log tuples) a group and tuple."""
+        parts = [
+            reordered(run.page, spread(begin, end - begin)[1])
+            for run, _, _, begin, end in self._stretches(slots)
+        ]
+        return self._together(parts) if parts else None
+
     def save(self) -> dict[str, Any]:
         """Return the tuples for a snapshot, as a ``ReorderBuffer`` that has them does.  O(tuples)."""
         buffer = ReorderBuffer(self._schema, owned=True)

@@ -120,6 +120,13 @@ class GroupNumbers:
         self.alive = int(np.count_nonzero(self._living))
         self.reserve(1)
 
+    def copied(self, slots: Integers) -> GroupNumbers:
+        """Return the numbers of some groups as those of the groups 0, 1, ..., of which none is living."""
+        other = GroupNumbers(of_stream=self._of_stream, counts=self._counts)
+        other._numbers = self._numbers.copy() if self._of_stream else self._numbers[:, slots]
+        other.reserve(max(slots.size, 1))
+        return other
+
     def save(self) -> Integers:
         return self._numbers[:, : 1 if self._of_stream else max(self.groups, 1)]
 

@@ -8,6 +8,7 @@ a bound, so a tuple that comes pays for one that moves.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -176,11 +177,25 @@ class Held:
 
     def rename(self, kept: Integers, slots: Integers) -> None:
         self._of = self.of(slots.size)[kept]
-        if not self._grouped or (everything := self._buffer.release(FOREVER)) is None:
-            return
-        place = everything.batch.schema.get_field_index("\0slot")
-        renamed = pa.array(slots[slots_of(everything)].astype(np.int32))
-        self._buffer.add(Page(self._whole, everything.batch.set_column(place, "\0slot", renamed)))
+        if self._grouped and (everything := self._buffer.release(FOREVER)) is not None:
+            self._buffer.add(self._with_slots(everything, slots[slots_of(everything)]))
+
+    def _with_slots(self, page: Page, slots: Integers) -> Page:
+        """Return tuples as those of other groups."""
+        place = page.batch.schema.get_field_index("\0slot")
+        return Page(self._whole, page.batch.set_column(place, "\0slot", pa.array(slots.astype(np.int32))))
+
+    def copied(self, slots: Integers) -> Held:
+        """Return the tuples of some groups, ascending, as those of the groups 0, 1, ...; nobody reads them yet."""
+        other = copy(self)
+        other._buffer, other._came, other._left = ReorderBuffer(self._whole, owned=True), 0, []
+        other._of = np.zeros(slots.size, np.int64)
+        page = self._by_group().of(slots) if self._have(slots) else None
+        if page is not None:
+            renamed = slots.searchsorted(slots_of(page))
+            other._buffer.add(self._with_slots(page, renamed) if self._grouped else page)
+            other._count(renamed, 1)
+        return other
 
     def save(self) -> dict[str, Any]:
         return self._buffer.save()

@@ -14,6 +14,7 @@ definition has no ``next_due``, it touches all.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -285,12 +286,27 @@ class OrderedStore(OnTime):
         self._numbers.load(saved, "numbers", groups)
         if not self._reader:
             self._held.load(saved.part("held"), groups)
-        self._slices = self._none.loaded(saved.part("slices"), self._parts, groups)
         edges = self._edges.loaded(saved.part("edges"), (), 1)
         self._edges = edges if self._divided else self._edges
+        self._begin(self._none.loaded(saved.part("slices"), self._parts, groups), groups)
+        return self
+
+    def _begin(self, slices: SliceRows, groups: int) -> None:
+        """Let these be the slices of so many groups, whose tuples and numbers are there."""
+        self._slices = slices
         self._resting, self._wakes = SliceRuns(self._none, self._parts), Wakes()
         self._reserve(max(groups, 1))
         self._watch(Bounds(None, self._bound), _NO_SLOTS)
         self._rest()
         self._look_alive(np.arange(groups))
-        return self
+
+    def copied(self, slots: Integers) -> OrderedStore:
+        self._reserve(int(slots.max(initial=-1)) + 1)
+        other = copy(self)
+        other._held, other._numbers = self._held.copied(slots), self._numbers.copied(slots)
+        other._reader = other._held.reader()
+        slices = self._resting.take(slots)
+        self._resting.put(slices)
+        there = slices.take(np.arange(slices.slots.size))
+        other._begin(there._replace(slots=slots.searchsorted(there.slots)), slots.size)
+        return other
