@@ -13,7 +13,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.slicing.window_states import WindowStates
-from oop_engine.operators.values.columns import Integers, by_slot
+from oop_engine.operators.values.columns import Integers, looked_up
 
 __all__ = ["Holder", "OnTime", "Reach", "Store", "bounds_of"]
 
@@ -125,6 +125,5 @@ def bounds_of(held: Integers, slots: Integers | None, bounds: Integers | int) ->
     """Return the bounds of the groups ``held``, by those of ``slots``: ``NEVER`` where it is none of these."""
     if slots is None:
         return bounds
-    size = 1 + max(int(held.max(initial=-1)), int(slots.max(initial=-1)))
-    found: Integers = by_slot(slots, bounds, size, NEVER)[held]
+    found: Integers = looked_up(held, slots, bounds, NEVER)
     return found

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.system.knobs import knob
+
 __all__ = [
     "Integers",
     "begins_of",
@@ -15,6 +17,7 @@ __all__ = [
     "bytes_of",
     "filled_up",
     "joined",
+    "looked_up",
     "new_rows",
     "rows_of",
     "spread",
@@ -22,6 +25,9 @@ __all__ = [
 
 Integers = NDArray[np.int64]
 States = Sequence[tuple[NDArray[Any], ...]]
+_APART = knob(
+    __name__, "_APART", 16
+)  # rows there may be for each slot that is looked up, before it is searched for
 
 
 def new_rows(*columns: NDArray[Any]) -> NDArray[np.bool_]:
@@ -63,6 +69,23 @@ def by_slot(slots: Integers, values: Any, size: int, other: Any) -> NDArray[Any]
     column = np.full(size, other)
     column[slots] = values
     return column
+
+
+def looked_up(held: Integers, slots: Integers, values: Any, other: Any) -> NDArray[Any]:
+    """Return the value of each slot in ``held``, by ``slots`` that differ and their ``values``; ``other``: it has none.
+
+    O(n log n) where slots are few and far apart, else O(n + the largest slot).
+
+    >>> looked_up(np.array([5, 1, 5, 2]), np.array([5, 2]), np.array([7, 8]), -1).tolist()
+    [7, -1, 7, 8]
+    """
+    size = 1 + max(int(held.max(initial=-1)), int(slots.max(initial=-1)))
+    if not slots.size or _APART * (slots.size + held.size) >= size:
+        found: NDArray[Any] = by_slot(slots, values, size, other)[held]
+        return found
+    order = np.argsort(slots)
+    row = order[slots.searchsorted(held, sorter=order).clip(max=slots.size - 1)]
+    return np.where(slots[row] == held, np.broadcast_to(values, slots.shape)[row], other)
 
 
 def rows_of(states: States, rows: NDArray[Any] | slice) -> list[tuple[NDArray[Any], ...]]:

@@ -29,7 +29,7 @@ from oop_engine.operators.slicing.runs.runs import Runs, order_of
 from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.stores.pane_store import PaneStore
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
-from oop_engine.operators.values.columns import Integers, by_slot, new_rows, rows_of, spread
+from oop_engine.operators.values.columns import Integers, looked_up, new_rows, rows_of, spread
 from oop_engine.operators.windows import Extents
 
 __all__ = ["LandmarkStore"]
@@ -100,10 +100,7 @@ class LandmarkStore(PaneStore):
         """
         few = self.few(slots)
         runs = self._rows.take_out(slots) if few else self._rows.merged()
-        if few:
-            closing = runs.first < stop[slots.searchsorted(runs.slots)]
-        else:
-            closing = runs.first < by_slot(slots, stop, len(self.opened.of), NEVER)[runs.slots]
+        closing = runs.first < looked_up(runs.slots, slots, stop, NEVER)
         rest, runs = runs.take(~closing), runs.take(closing)
         runs = runs.take(order_of(runs.slots, runs.first))
         states = States(self.parts)

@@ -31,7 +31,7 @@ from oop_engine.operators.slicing.store import Reach, Store
 from oop_engine.operators.slicing.runs.runs import EQUAL, Runs
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowStates
-from oop_engine.operators.values.columns import Integers, by_slot
+from oop_engine.operators.values.columns import Integers, looked_up
 from oop_engine.operators.windows import Extents
 from oop_engine.system.knobs import knob
 
@@ -147,14 +147,11 @@ class PaneStore(WindowStore):
 
     def _within(self, slots: Integers, low: Integers, stop: Integers) -> Runs:
         """Return the rows in windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]``, cut to these."""
-        if self.few(slots):
-            runs, _ = self._rows.of(slots)
-            order = np.argsort(slots)
-            row = order[np.searchsorted(slots, runs.slots, sorter=order)]
-            return _cut(runs, low[row], stop[row])
-        groups = len(self.opened.of)
-        lowest, cuts = by_slot(slots, low, groups, NO_WINDOW), by_slot(slots, stop, groups, NEVER)
-        found = [_cut(runs, lowest[runs.slots], cuts[runs.slots]) for runs in self._rows.levels()]
+        levels = [self._rows.of(slots)[0]] if self.few(slots) else self._rows.levels()
+        found = [
+            _cut(runs, *(looked_up(runs.slots, slots, *side) for side in ((low, NO_WINDOW), (stop, NEVER))))
+            for runs in levels
+        ]
         return found[0].joined(*found[1:])
 
     def _windows(self, closing: Runs) -> WindowStates:

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.operator import State
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import FOREVER, NEVER
+from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Part
 from oop_engine.operators.kernels.runs import OPEN_FIRST, OPEN_START, open_windows
 from oop_engine.operators.slicing.output import Stamp
-from oop_engine.operators.slicing.store import OnTime, Store
+from oop_engine.operators.slicing.store import OnTime, Store, bounds_of
 from oop_engine.operators.slicing.runs.first_windows import FirstWindows
 from oop_engine.operators.slicing.runs.held_runs import HeldRuns
 from oop_engine.operators.slicing.runs.runs import Runs, Sides, overlapping
@@ -105,22 +105,24 @@ class RunStore(OnTime):
         return done
 
     def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
-        slots, bounds = self._closing(slots, bounds)
-        if not slots.size:
+        closing, bounds = self._closing(slots, bounds)
+        if not closing.size:
             self._first.settle()
             return []
-        held, found = self._taken(slots), list[WindowStates]()
+        held, found = self._taken(closing), list[WindowStates]()
         [left] = held.marks
         for place, (number, definition) in enumerate(self._definitions):
             starts, runs, of_windows, last, _ = self._windows(held, place)
-            complete = definition.complete(last, _bounds_of(of_windows, slots, bounds))
+            complete = definition.complete(
+                last, bounds_of(of_windows, None if slots is None else closing, bounds)
+            )
             if complete.any():
                 of, rows = spread(starts[complete], runs[complete])
                 left[rows] = place + 1
                 leaving = self._runs.reduced(held.take(rows), begins_of(of), _sides(definition))
                 ends = definition.ends(leaving.last)
                 found.append(WindowStates(leaving.slots, ends, leaving.states, number, leaving.first))
-        self._put_back(self._rejoined(held.take(np.flatnonzero(left < len(self._definitions)))), slots)
+        self._put_back(self._rejoined(held.take(np.flatnonzero(left < len(self._definitions)))), closing)
         self._first.settle()
         return found
 
@@ -242,14 +244,6 @@ class RunStore(OnTime):
         """Raise ``ContractError`` if windows of these times would not fit 64 bits."""
         for _, definition in self._definitions:
             definition.check(np.array(times))
-
-
-def _bounds_of(of: Integers, slots: Integers, bounds: Integers | int) -> Integers | int:
-    """Return the bounds of the groups ``of``, by those of ``slots``, ascending: ``NEVER`` where it is none of these."""
-    if not isinstance(bounds, np.ndarray):
-        return bounds
-    row = np.minimum(slots.searchsorted(of), slots.size - 1)
-    return np.where(slots[row] == of, bounds[row], NEVER)
 
 
 def _sides(definition: Merging) -> Sides:

@@ -31,7 +31,7 @@ from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.partials import Partials, States
 from oop_engine.operators.slicing.store import Reach, Store
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
-from oop_engine.operators.values.columns import Integers, begins_of, new_rows, spread
+from oop_engine.operators.values.columns import Integers, begins_of, looked_up, new_rows, spread
 from oop_engine.operators.windows import Extents
 from oop_engine.system.knobs import knob
 
@@ -276,10 +276,9 @@ class WindowStore:
         """Close windows with and without a tuple; groups stay open behind their last one, but those ``over``."""
         found = self.take(slots, low, stop)
         of, wids = spread(low, stop - low)
-        at = np.zeros(len(self.opened.of), np.int64)
-        at[slots] = np.cumsum(stop - low) - stop
+        at = looked_up(found.slots, slots, np.cumsum(stop - low) - stop, 0)
         states = States(self.parts, of.size)
-        states.put(at[found.slots] + self.extents.closed_by(found.ends) - 1, found.states)
+        states.put(at + self.extents.closed_by(found.ends) - 1, found.states)
         _, ends = self.extents.extent(wids)
         self.reopen(slots, np.where(np.isin(slots, over), NO_WINDOW, stop))
         return [WindowStates(slots[of], ends, states.columns, self.number)]
