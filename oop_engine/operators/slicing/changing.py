@@ -134,6 +134,9 @@ class LimitedStore:
     def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
         return self._store.reach(slots, self._bounds(bounds))
 
+    def copied(self, slots: Integers) -> None:
+        return None
+
     def successor(self) -> Store:
         return self._limit(self._store.successor())
 

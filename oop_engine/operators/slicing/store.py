@@ -88,6 +88,13 @@ class Store(Holder, Protocol):
     def successor(self) -> Store:
         """Return the store for the next tuples: this one, or of another kind if that suits the stream better."""
 
+    def copied(self, slots: Integers) -> Store | None:
+        """Return a store with the windows of some groups, ascending, as those of the groups 0, 1, ...
+
+        No change of one concerns the other.  O(their state), amortised.  None: it can be copied as a whole
+        alone, by a snapshot.
+        """
+
     def save(self) -> dict[str, Any]:
         """Return everything for a snapshot."""
 
@@ -113,6 +120,9 @@ class OnTime:
     def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
         none = np.empty(0, np.int64)
         return none, none, np.empty(0)
+
+    def copied(self, slots: Integers) -> Store | None:
+        return None
 
     def consider(self) -> None:
         """Keep this store, whatever comes."""

@@ -85,7 +85,8 @@ def looked_up(held: Integers, slots: Integers, values: Any, other: Any) -> NDArr
         return found
     order = np.argsort(slots)
     row = order[slots.searchsorted(held, sorter=order).clip(max=slots.size - 1)]
-    return np.where(slots[row] == held, np.broadcast_to(values, slots.shape)[row], other)
+    known: NDArray[Any] = np.where(slots[row] == held, np.broadcast_to(values, slots.shape)[row], other)
+    return known
 
 
 def rows_of(states: States, rows: NDArray[Any] | slice) -> list[tuple[NDArray[Any], ...]]:

@@ -90,6 +90,7 @@ def test_copied_windows_are_those_of_a_copy_of_all(kind: str, seed: int) -> None
         some = np.array(sorted(draw.sample(range(GROUPS), draw.choice([1, 2, 17]))))
         whole = fresh(kind)[1].load(unpack("all", pack("all", store.save())), GROUPS)
         copy = store.copied(some)
+        assert copy is not None
         least = np.where(bounds[some] < FOREVER, bounds[some] + draw.choice([0, 5, 50]), FOREVER)
         for by in (least, np.full(some.size, FOREVER)):
             expected = closed(output, whole, some, by, np.arange(GROUPS))

@@ -141,7 +141,7 @@ class LandmarkStore(PaneStore):
 
     def copied(self, slots: Integers) -> LandmarkStore:
         other = LandmarkStore(self.number, self.extents, self.parts, self.stamps.stamp)
-        self.copy_to(other, slots)
+        self._copy_to(other, slots)
         other._latest = self._latest
         return other
 

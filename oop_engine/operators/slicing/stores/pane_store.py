@@ -180,10 +180,10 @@ class PaneStore(WindowStore):
         other = PaneStore(
             self.number, self.extents, self.parts, self.stamps.stamp, every=self.every, given=self._given
         )
-        self.copy_to(other, slots)
+        self._copy_to(other, slots)
         return other
 
-    def copy_to(self, other: PaneStore, slots: Integers) -> None:
+    def _copy_to(self, other: PaneStore, slots: Integers) -> None:
         """Let an empty store have the panes of some groups, as those of the groups 0, 1, ..."""
         other.opened = self.opened.kept(slots)
         other.partials.note(other.opened.alive, other.opened.lowest)

@@ -413,6 +413,9 @@ class WindowStore:
         if self.panes is not None:
             self.panes.rename(slots, len(self.opened.of))
 
+    def copied(self, slots: Integers) -> Store | None:
+        return None
+
     def consider(self) -> None:
         of = self.panes
         if self._heir is None or of is None:
