@@ -3,9 +3,10 @@
 A *look* returns windows of a store that are open, as often as it is called; stores of grids and sessions allow it.
 
 Windows that are folded in time order, landmark windows and lists of values are put together when a bound completes
-them; rows that may be taken back are not folded at all until then.  So such stores are copied (``Copies``), by the
-snapshot that they can make of themselves, and the copy is closed: by the watermark, and then as if the stream had
-ended.  O(state) each time, so all that a page touches is looked at together.
+them; rows that may be taken back are not folded at all until then.  So such stores are copied (``Copies``), and the
+copy is closed: by the watermark, and then as if the stream had ended.  That costs the state of the groups that are
+asked for, so all that a page touches is looked at together.  Where a tuple of one group concerns windows of others
+(landmark windows, those of the whole stream), and where rows may be taken back, all groups are copied.
 """
 
 # Invariant   Looks change nothing.  A definition is in `copied`, or its store is in `grids` or `sessions`.
@@ -101,15 +102,25 @@ class Reading:
             store.add(none, none.times, none.times, len(self._closing.groups))
         return slots
 
-    def copies(self) -> Copies:
-        """Return copies of the stores that have to be closed, with the rows that wait to be final folded in."""
+    def copies(self, slots: Integers) -> Copies:
+        """Return copies of the stores that have to be closed, with the rows that wait to be final folded in.
+
+        Of some groups, unless a window is of the whole stream.
+        """
         net, definitions = self._closing.net, [self._definitions[n] for n in self.copied]
         page = None if net is None else net.content()
-        slots = None if page is None else self.slots_of(page)
-        copies = Copies(self._make, self.copied, self._closing.stores, definitions, len(self._closing.groups))
-        if page is not None and slots is not None and len(page):
-            copies.add(page, slots)
+        rows = None if page is None else self.slots_of(page)
+        stores = [self._closing.stores[n] for n in self.copied]
+        copies = Copies(stores, definitions, np.unique(slots), len(self._closing.groups), self._whole)
+        if page is not None and rows is not None and len(page):
+            copies.add(page, rows)
         return copies
+
+    def _whole(self, place: int) -> Store:
+        """Return a copy of one of the stores that have to be closed, with all groups."""
+        number = self.copied[place]
+        saved = unpack(_NAME, pack(_NAME, self._closing.stores[number].save()))
+        return self._make()[number].load(saved, len(self._closing.groups))
 
 
 def _around(store: SessionStore, times: Integers, slots: Integers) -> WindowStates:
@@ -122,30 +133,46 @@ def _around(store: SessionStore, times: Integers, slots: Integers) -> WindowStat
 
 
 class Copies:
-    """Copies of ``stores``, which ``make`` makes empty: those of ``numbers``, of these ``definitions``."""
+    """Copies of ``stores``, of these ``definitions``: of the windows of the groups ``slots``, ascending, or of all.
 
-    def __init__(self, make: Callable[[], Sequence[Store]], numbers: Sequence[int], stores: Sequence[Store],
-                 definitions: Sequence[Definition], groups: int) -> None:  # fmt: skip
-        fresh = make()
-        self._groups = groups
-        self._stores = [fresh[n].load(unpack(_NAME, pack(_NAME, stores[n].save())), groups) for n in numbers]
-        self._whole = [one.whole_stream for one in definitions]
+    ``whole`` returns a copy of a store, by its place, with all ``groups``.
+    """
+
+    def __init__(
+        self, stores: Sequence[Store], definitions: Sequence[Definition], slots: Integers, groups: int,
+        whole: Callable[[int], Store],
+    ) -> None:  # fmt: skip
+        self._slots, self._groups = slots, groups
+        self._of_stream = [one.whole_stream for one in definitions]
+        parts = [
+            None if one.whole_stream else store.copied(slots)
+            for one, store in zip(definitions, stores, strict=True)
+        ]
+        self._is_part = [part is not None for part in parts]
+        self._stores = [whole(place) if part is None else part for place, part in enumerate(parts)]
 
     def add(self, page: Page, slots: Integers) -> None:
         """Add tuples, of known groups, to the copies alone."""
-        for store in self._stores:
-            store.add(page, page.times, slots, self._groups)
+        for store, part in zip(self._stores, self._is_part, strict=True):
+            if part:
+                rows = np.flatnonzero(np.isin(slots, self._slots))
+                some, of = page.take(rows), self._slots.searchsorted(slots[rows])
+                store.add(some, some.times, of, self._slots.size)
+            else:
+                store.add(page, page.times, slots, self._groups)
 
     def close(self, slots: Integers, bounds: Integers, below: int) -> list[WindowStates]:
-        """Return the windows of ``slots[i]`` that ``bounds[i]`` completes; where windows are the stream's, ``below``.
+        """Return the windows of ``slots[i]``, of those that are here, that ``bounds[i]`` completes.
 
-        Each window is returned once.
+        Where windows are the stream's, those that ``below`` does.  Each window is returned once.
         """
-        found: list[WindowStates] = []
-        known = bounds > NEVER
-        for store, whole in zip(self._stores, self._whole, strict=True):
-            if whole:
+        found, known = list[WindowStates](), bounds > NEVER
+        for store, of_stream, part in zip(self._stores, self._of_stream, self._is_part, strict=True):
+            if of_stream:
                 found += store.close(None, below) if below > NEVER else []
-            elif known.any():
+            elif part:
+                closed = store.close(self._slots.searchsorted(slots[known]), bounds[known])
+                found += [some._replace(slots=self._slots[some.slots]) for some in closed]
+            else:
                 found += store.close(slots[known], bounds[known])
         return [some for some in found if some.slots.size]

@@ -165,7 +165,7 @@ class Versions:
     def _ask_copies(self, slots: Integers, *, asked: bool = False) -> Iterator[Page]:
         """Do so for the windows of some groups that have to be read from copies."""
         slots = occurring(slots, len(self.closing.groups))
-        copies, rest = self._reading.copies(), list[WindowStates]()
+        copies, rest = self._reading.copies(slots), list[WindowStates]()
         passed = copies.close(slots, self._expected(slots), self._expected.bounds.expected)
         if self._emit.early is not None:
             rest = copies.close(slots, np.full(slots.size, FOREVER), FOREVER)
@@ -261,7 +261,7 @@ class Versions:
             self.closing.stores[n].due(most) for n in self._reading.copied
         ):
             return []
-        copies = self._reading.copies()
+        copies = self._reading.copies(slots)
         copies.close(slots, before, linear)
         return copies.close(slots, expected, below)
 
