@@ -70,24 +70,16 @@ class Review:
         self._is_copied[reading.copied] = self._is_grid[[store.number for store in reading.grids]] = True
         self._matching = Matching(self._is_grid, self._is_copied)
         self._vanishing = bool((~self._is_grid).any())  # a window may be none any more with a version out
-        self._table = VersionTable(output.schema.fields, asks.width, self._is_grid | self._is_copied)
+        self.table = VersionTable(output.schema.fields, asks.width, self._is_grid | self._is_copied)
         self._is_lean = self._is_grid & self.lean
         # Nor late ones, where nobody asks for more than their results.
         self._is_settled = self._is_lean & (not emit.info and not asks.width)
         self._prompt = bool(self._is_settled.all()) and emit.late == AfterCount(1)
 
-    def __len__(self) -> int:
-        return len(self._table)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the versions that are kept."""
-        return self._table.nbytes
-
     @property
     def prompt(self) -> bool:
         """Tell whether all windows on time have one version out, their result, and each late tuple brings another."""
-        return self._prompt and not len(self._table)
+        return self._prompt and not len(self.table)
 
     def first(self, found: WindowStates, timing: int) -> Iterator[Page]:
         """Put out versions of windows that have had none."""
@@ -115,11 +107,9 @@ class Review:
             np.zeros((new.size, width), int),
         )
         if width:
-            view = self._view(
-                found, rows, taken(self._table.none.rows, none - 1), counts, none, expected[new]
-            )
+            view = self._view(found, rows, taken(self.table.none.rows, none - 1), counts, none, expected[new])
             state = self._asks.after(view, state, none + ON_TIME)
-        self._table.put(Versioned(*self._extents(found), counts, none, none + ON_TIME, state, rows))
+        self.table.put(Versioned(*self._extents(found), counts, none, none + ON_TIME, state, rows))
 
     def review(
         self, found: WindowStates, timings: Integers, expected: Integers, *, forced: bool = False, asked: bool = False,
@@ -132,9 +122,9 @@ class Review:
         """
         rows, extents = self._rows_of(found), self._extents(found)
         if looked is None:
-            held, places = self._table.near(extents)
+            held, places = self.table.near(extents)
         else:
-            held, places = self._table.all(), np.arange(len(self._table))
+            held, places = self.table.all(), np.arange(len(self.table))
         of, numbers = self._matching(extents, held.extents), extents[1]
         out = np.flatnonzero(of >= 0)
         last = LastVersions(numbers.size, of[out], out, held, self._asks.adds)
@@ -164,10 +154,10 @@ class Review:
             yield self._changes(held.take(replaced & (held.versions >= 0)), now.take(leaves), before, leaves)
         when, after = np.where(leaves, timings, last.timings), self._asks.after(view, last.state, timings)
         stays = fires & (timings != FINAL) & ~self._is_settled[numbers]
-        self._table.drop(places[done])
-        self._table.put(now._replace(timings=when, state=after).take(stays))
+        self.table.drop(places[done])
+        self.table.put(now._replace(timings=when, state=after).take(stays))
         if (new := self._is_lean[numbers] & ~fires & (last.many == 0) & (timings == LATE)).any():
-            self._table.put(now._replace(counts=0 * counts, rows=before).take(new))
+            self.table.put(now._replace(counts=0 * counts, rows=before).take(new))
 
     def _view(
         self, found: WindowStates, rows: pa.RecordBatch, before: pa.RecordBatch, came: Integers, waited: Integers,
@@ -194,11 +184,11 @@ class Review:
 
     def take_back(self, looked: Looked) -> Iterator[Page]:
         """Take versions back whose windows are there no more: all of those that were looked at."""
-        held, none = self._table.all(), self._table.none
+        held, none = self.table.all(), self.table.none
         gone = looked(held.slots, held.numbers, held.ends)
         if gone.any():
             yield self._changes(held.take(gone), none, none.rows, np.empty(0, np.bool_))
-            self._table.drop(np.flatnonzero(gone))
+            self.table.drop(np.flatnonzero(gone))
         self.waiting.forget(looked)
 
     def settle(self, slots: Integers | None, bounds: Any) -> Iterator[Emission]:
@@ -210,8 +200,8 @@ class Review:
         else:
             slots = np.arange(len(self._groups)) if slots is None else slots
             bounds = np.minimum(bounds, self._expected(slots))
-        if len(self._table) and self._reading.grids:
-            held = self._table.within(slots, bounds)
+        if len(self.table) and self._reading.grids:
+            held = self.table.within(slots, bounds)
             ended = held.ends <= bounds_of(held.slots, slots, bounds)
             looks = []
             for store in self._reading.grids:
@@ -224,11 +214,11 @@ class Review:
 
     def results(self, closed: WindowStates) -> Iterator[Page]:
         """Put out final results that differ from the versions that are out, which are forgotten."""
-        if not len(self._table):
+        if not len(self.table):
             yield from self.first(closed, FINAL)
             return
         extents = self._extents(closed)
-        held, places = self._table.near(extents)
+        held, places = self.table.near(extents)
         of = self._matching(extents, held.extents)
         out = np.flatnonzero(of >= 0)
         counts, many = np.full(closed.slots.size, -1), np.bincount(of[out], minlength=closed.slots.size)
@@ -236,7 +226,7 @@ class Review:
         # A window that is read in place only grows: with the same count its result is the same, and is not made.
         grown = counts != closed.states[self._counts[0]][0]
         settled: Mask = ~grown & ~self._is_copied[extents[1]] & (many == 1)
-        self._table.drop(places[out[settled[of[out]]]])
+        self.table.drop(places[out[settled[of[out]]]])
         yield from self.first(closed.take(np.flatnonzero(many == 0)), FINAL)
         changed = closed.take(np.flatnonzero(~settled & (many > 0)))
         if changed.slots.size:
@@ -251,9 +241,9 @@ class Review:
     def known(self, windows: WindowStates) -> Mask:
         """Tell which windows have a version in the table."""
         known = np.zeros(windows.slots.size, np.bool_)
-        if len(self._table):
+        if len(self.table):
             extents = self._extents(windows)
-            of = self._matching(extents, self._table.near(extents)[0].extents)
+            of = self._matching(extents, self.table.near(extents)[0].extents)
             known[of[of >= 0]] = True
         return known
 
@@ -272,13 +262,13 @@ class Review:
 
     def least_stamp(self, bound: int) -> int:
         """Return the least stamp of a version; those of sessions, and of copies, are taken back at their time."""
-        return self._table.least(self._side) if self._vanishing else FOREVER
+        return self.table.least(self._side) if self._vanishing else FOREVER
 
     def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
         """Return the same of groups: each by its own versions, however slow others are.  O(these versions)."""
         found = np.full(bounds.shape, FOREVER)
-        if self._vanishing and len(self._table):
-            np.minimum.at(found, of, self._table.least_of(slots, self._side))
+        if self._vanishing and len(self.table):
+            np.minimum.at(found, of, self.table.least_of(slots, self._side))
         return found
 
     @property
@@ -287,16 +277,16 @@ class Review:
 
     def living(self, groups: int) -> Mask:
         living = np.zeros(groups, np.bool_)
-        living[self._table.all().slots] = True
+        living[self.table.all().slots] = True
         return living
 
     def rename(self, kept: Integers, slots: Integers) -> None:
-        self._table.rename(slots)
+        self.table.rename(slots)
         self.waiting.rename(slots)
 
     def save(self) -> dict[str, Any]:
-        return {"table": self._table.save(), "waiting": self.waiting.save()}
+        return {"table": self.table.save(), "waiting": self.waiting.save()}
 
     def load(self, saved: Saved) -> None:
-        self._table.load(saved.part("table"), len(self._groups))
+        self.table.load(saved.part("table"), len(self._groups))
         self.waiting.load(saved, len(self._groups))

@@ -69,8 +69,8 @@ class Versions:
     def state(self) -> State:
         """Return the state: that of the windows, and a partial aggregate for each version."""
         tuples, partials, groups, nbytes = self.closing.state()
-        nbytes += self._review.nbytes + self._expected.bounds.nbytes
-        return State(tuples, partials + len(self._review), groups, nbytes)
+        nbytes += self._review.table.nbytes + self._expected.bounds.nbytes
+        return State(tuples, partials + len(self._review.table), groups, nbytes)
 
     def look(self, page: Page) -> Iterator[Page]:
         """Fold the tuples of a page in, and put out the versions that triggers ask for."""
