@@ -21,8 +21,9 @@ window it is in, and is gone.  Punctuation, not order, tells which windows are c
                by windows O(windows of the tuple) a tuple, and O(windows closed) a
                punctuation, at most O(windows open); all in kernels.  A group-wise punctuation costs
                its groups and their open windows; the first one about fewer columns than ``by`` looks
-               at all groups.  Groups that no message names cost nothing, but that a linear punctuation
-               which closes a window looks at all groups with open ones, some ns each.  Order needed: none
+               at all groups.  Groups that no message names and that close no window cost nothing.
+               Windows that need the order of time cost O(log tuples held) a tuple, and as much for
+               each group that a punctuation names.  Order needed: none
                (``operators/in_order/buffering_aggregate.py`` is the in-order twin).
 
 The starts and ends of windows cut the attribute into panes; windows are put together
