@@ -170,7 +170,8 @@ class HeldRuns:
             return
         assert self._lists is not None
         self._lists.remove(rows)
-        self._over = filled_up(self._over, self._lists.rows, False)
+        if (known := self._lists.rows) > (size := self._over.size):
+            self._over = filled_up(self._over, max(known, 2 * size), False)
         self._over[rows] = True
         self._gone, self._gone_partials = self._gone + rows.size, self._gone_partials + runs.partials
         if 2 * self._gone > self._lists.rows:
