@@ -49,7 +49,7 @@ def definition_of(value: Any) -> Windows:
 
 def _kinds() -> dict[str, Any]:
     """Return the kinds of definitions, by name."""
-    kinds = {name: getattr(windows, name) for name in windows.__all__}
+    kinds = {name: getattr(windows, name) for name in dir(windows)}
     return {name: kind for name, kind in kinds.items() if is_dataclass(kind) and hasattr(kind, "bound")}
 
 
