@@ -26,6 +26,19 @@ OF_OPERATORS = [
     Path("oop_engine/operators/levels"),
 ]  # each file is one public operator
 
+VERSIONS = [
+    "oop_engine/operators/slicing/closing.py",
+    "oop_engine/operators/slicing/changing.py",
+    *(str(path) for path in FILES if path.parent.name == "revised"),
+]
+"""Classes of one purpose each, that hold one another."""
+OF_ALL = {"_replace", "_make", "__name__"}  # of tuples, and of classes
+HOT = {
+    "behind.linear",
+    "behind.highest",
+}  # written in place: a punctuation enters no file more (``test_calls.py``)
+KINDS = {"NamedTuple", "Protocol", "Holder"}  # those that are no classes with fields of their own
+
 TEXTS = {str(path): text_of(path) for path in FILES}
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
 CARDS = (ROOT / "oop_engine" / "operators" / "README.md").read_text()
@@ -87,6 +100,21 @@ def without_a_word(public: Iterable[str], *documents: str) -> set[str]:
     return set(public) - words
 
 
+def inherited(text: str) -> list[str]:
+    """Return the classes with fields that are those of another one."""
+    every = [n for n in ast.walk(parsed(text)) if isinstance(n, ast.ClassDef)]
+    return [n.name for n in every if not set(map(ast.unparse, n.bases)) <= KINDS]
+
+
+def of_others(text: str) -> list[str]:
+    """Return the fields and methods that are private to another object, and those of others that are written."""
+    names = [n for n in ast.walk(parsed(text)) if isinstance(n, ast.Attribute)]
+    others = [n for n in names if ast.unparse(n.value) not in ("self", "cls")]
+    private = [n for n in others if n.attr.startswith("_") and n.attr not in OF_ALL]
+    found = [ast.unparse(n) for n in others if n in private or isinstance(n.ctx, ast.Store)]
+    return [name for name in found if name not in HOT]
+
+
 @pytest.mark.slow
 def test_the_picture_of_the_house_is_true() -> None:
     rooms = imports()
@@ -120,6 +148,27 @@ def test_a_planted_file_that_is_no_operator_is_found(text: str) -> None:
     for folder in OF_OPERATORS:
         planted = str(folder / "planted.py")
         assert [*not_one_operator({**TEXTS, planted: text})] == [planted]
+
+
+def test_parts_of_versions_write_their_own_fields_alone() -> None:
+    assert len(VERSIONS) > len(KINDS)
+    assert {
+        path: found for path in VERSIONS if (found := inherited(TEXTS[path]) + of_others(TEXTS[path]))
+    } == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("class Prompt(Finals): ...", ["Prompt"]),
+        ("class Rows(NamedTuple):\n    rows: int", []),
+        ("def f(self, ring):\n    self._used = ring._used", ["ring._used"]),
+        ("def f(self, ring):\n    ring.used -= self.used", ["ring.used"]),
+        ("def f(self, some):\n    self.some = some._replace(used=0)", []),
+    ],
+)
+def test_a_field_of_another_class_is_found(text: str, found: list[str]) -> None:
+    assert inherited(text) + of_others(text) == found
 
 
 def test_no_folder_shows_more_than_one_takes_in() -> None:

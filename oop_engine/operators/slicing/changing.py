@@ -55,6 +55,10 @@ class Lives:
         self.since = np.append(self.since, np.full(definitions, since))
         self.until = np.append(self.until, np.full(definitions, FOREVER))
 
+    def end(self, until: Integers) -> None:
+        """Let the definitions hold until a time each, int64 (n,)."""
+        self.until = until
+
 
 class LimitedStore:
     """``store`` of the definitions ``numbers``, within their ``lives``; no result has a stamp above the bound."""
@@ -174,9 +178,8 @@ class Changing:
     def change(self, change: Change) -> None:
         """Let definitions go, and others come.  Raises ``ContractError`` if their time has begun already."""
         self._reached.check(change, self._output.place)
-        for number, name in enumerate(self._output.names):
-            if name in change.drop and self._lives.until[number] == FOREVER:
-                self._lives.until[number] = change.at
+        until, named = self._lives.until, np.array([name in change.drop for name in self._output.names])
+        self._lives.end(np.where(named & (until == FOREVER), change.at, until))
         for store in self._stores:
             store.renew()
         if change.add:
@@ -217,7 +220,7 @@ class Changing:
         for part in saved.parts("came"):
             definitions = part.part(1)
             self._add(part.integer(0), {str(name): definition_of(definitions[name]) for name in definitions})
-        self._lives.until = saved.integers("until", self._lives.until.shape)
+        self._lives.end(saved.integers("until", self._lives.until.shape))
         kept = [list(part.values()) for part in saved.parts("numbers")]
         self._stores = [store for store in self._stores if store.numbers in kept]
         for store in self._stores:

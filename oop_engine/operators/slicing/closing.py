@@ -207,7 +207,7 @@ class Closing:
         return iter(())
 
     def _linear(self, below: int) -> Iterator[Emission]:
-        behind, due = self.behind, False
+        behind, due, least = self.behind, False, FOREVER
         for store in self.stores:
             due = due or store.due(below)
         if due:
@@ -216,7 +216,6 @@ class Closing:
                     yield from self._finals.settle(None, bound)
                 for page in self._closed(None, bound):
                     yield 0, page
-        least = FOREVER
         for holder in (*self.stores, *self._more):
             least = min(least, holder.least_stamp(below))
         for grown in self.progress.advance(0, Linear(least)):

@@ -121,6 +121,10 @@ class Output:
         self._ends = fixed(np.cumsum([0, *map(len, texts)], dtype=np.int32))
         self._letters = fixed(np.frombuffer(b"".join(texts), np.uint8))
 
+    def add_parts(self, parts: Sequence[Part]) -> None:
+        """Let partial aggregates have these parts, too; no result shows them."""
+        self.parts += [part for part in parts if part not in self.parts]
+
     def _check(self, definition: Extents, place: str) -> None:
         """Raise ``GraphError`` if results of a grid would make no progress, or a tuple were in too many windows."""
         if self.stamp == "start" and definition.landmark:

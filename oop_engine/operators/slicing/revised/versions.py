@@ -55,7 +55,7 @@ class Versions:
     ) -> None:  # fmt: skip
         self._output, self._by, self._emit = output, by, emit
         self._asks = AskedTriggers(emit, schema)
-        output.parts += [part for part in self._asks.parts if part not in output.parts]
+        output.add_parts(self._asks.parts)
         make_all = partial(make, self._asks.schema.plain(), self._asks.columns)
         self.closing = Closing(output, self._asks.schema, by, make_all())
         self._expected = Expected(self.closing.groups, by)
@@ -221,7 +221,7 @@ class Versions:
         expected = self._expected(slots)
         if self._review.lean and (fallen := np.flatnonzero(expected < before)).size:  # ended: known no more
             grids, _ = self._reading.between(fallen, NEVER, FOREVER)
-            self._note(self._reading.read(grids), before.__getitem__)
+            self._note(self._reading.read(grids), lambda slots: before[slots])
         grown = np.flatnonzero(expected > before)
         yield from self._on_time(slots[grown], before[grown], expected[grown], linear)
 
