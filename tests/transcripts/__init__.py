@@ -53,7 +53,8 @@ _MODULES = (
 )  # fmt: skip
 _VOCABULARY: dict[str, Any] = {}
 for _module in _MODULES:
-    _VOCABULARY |= vars(import_module(f"oop_engine.operators.{_module}"))
+    _found = import_module(f"oop_engine.operators.{_module}")
+    _VOCABULARY |= {_name: getattr(_found, _name) for _name in dir(_found)}
 
 _VOCABULARY["field"] = pc.field
 
