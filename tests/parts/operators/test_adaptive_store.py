@@ -300,3 +300,18 @@ def test_a_punctuation_makes_no_state_grow_where_groups_have_become_sparse(
     assert (before, driver.operator.state().in_use) == ((0, 4, 4), (0, 3, 3))
     driver.feed(0, Page.of(schema, {"ts": [52], "k": ["b"], "j": [1], "v": [1], "x": [0.0]}))
     assert driver.operator.state().in_use == (0, 6, 3)
+
+
+def test_a_ring_that_is_empty_says_nothing_of_groups_that_are_sparse(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(window_store, "_FLOOR", 3)
+    monkeypatch.setattr(window_store, "_SPARSE", 2)
+    schema = Schema({"ts": pa.int64(), "k": pa.string()}, "ts", "s")
+    asked = WindowAggregate(Sliding(10, 5), {"n": Count()}, ("k",), empty=True)
+    drivers = [Driver(asked, schema) for _ in range(2)]
+    for page, bounds in (({"ts": [-15, -28], "k": ["a", "b"]}, [63, 63, 63]), ({"ts": [63], "k": ["c"]}, [])):
+        for number, driver in enumerate(drivers):
+            for message in (Page.of(schema, page), *map(Linear, bounds)):
+                driver.feed(0, message)
+                if number:
+                    driver.move()  # to leave and come back elsewhere
+    assert drivers[0].operator.state().in_use == drivers[1].operator.state().in_use

@@ -420,7 +420,8 @@ class WindowStore:
         of = self.panes
         if self._heir is None or of is None:
             return
-        area = (of.high - of.low + 1) * of.groups  # there is room for more panes, at most as many again
+        panes = of.high - of.low + 1 if of.used else 0  # a ring without tuples is saved without panes
+        area = panes * of.groups  # there is room for more panes, at most as many again
         empty = area > max(_FLOOR // of.cell_bytes, _SPARSE * max(self._most, of.used))
         refused = self._refused > max(_MANY, self._seen / 2)
         self._most, self._seen, self._refused = of.used, 0, 0
