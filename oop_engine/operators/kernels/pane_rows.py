@@ -2,13 +2,14 @@
 
 Common arguments: ``geometry`` as in ``kernels.panes``; ``lowest``: the first of the windows that are put together; of
 window ``lowest + w`` results go to ``ends[w - 1]`` to ``ends[w]`` (exclusive), those of ``slots`` int64
-(results,), ascending.  Columns are (room, groups).  Called by ``slicing.panes.pane_windows``.
+(results,), ascending.  Columns are (room, groups).  Called by ``slicing.panes.pane_windows`` and ``kept_rows``.
 """
 
 # Layout       tuples[pane's row, group]  how many there are in each cell; `row_of` finds the row
 #              count[group], reach[2]     tuples of each group in the panes reach[0] to reach[1] (exclusive)
 #              sides[2, groups] int32     the windows that a group closes, from ... to (exclusive), `lowest` being 0
-#              cells[3, windows]          CELL_SLOT, CELL_WINDOW, CELL_AT (the cell)
+#              cells, was, now            CELL_SLOT, CELL_WINDOW, CELL_AT (the cell), CELL_TUPLES, CELL_AMONG (its place
+#                                         in `now`), as many of these rows as the argument has
 # Invariant    A cell without tuples that a window still needs holds the state of no values, so whole rows are combined
 #              without a look at their cells.
 #              count is the sum of the rows of tuples from reach[0] to reach[1]: a window adds the panes that come in
@@ -26,13 +27,16 @@ import numpy as np
 
 from oop_engine.operators.kernels.panes import row_of
 from oop_engine.system.kernel import njit
+from oop_engine.system.knobs import kernel_knob
 
 __all__ = [
-    "CELL_AT", "CELL_SLOT", "CELL_WINDOW", "all_held", "cells_between", "cells_of", "empty", "free", "held", "sides",
-    "spread",
+    "CELL_AMONG", "CELL_AT", "CELL_SLOT", "CELL_TUPLES", "CELL_WINDOW", "all_held", "cells_between", "cells_of",
+    "changed", "empty", "free", "held", "sides", "spread",
 ]  # fmt: skip
 
-CELL_SLOT, CELL_WINDOW, CELL_AT = range(3)
+CELL_SLOT, CELL_WINDOW, CELL_AT, CELL_TUPLES, CELL_AMONG = range(5)
+
+_BLOCK = kernel_knob(__name__, "_BLOCK", 32)  # cells
 
 
 @njit(cache=True, nogil=True)
@@ -221,4 +225,61 @@ def cells_between(geometry, tuples, lowest, behind, cells):
         # The rest is written for those that were found.
         for at in range(begin, many):
             cells[CELL_WINDOW, at], cells[CELL_AT, at] = wid, cell + cells[CELL_SLOT, at]
+    return many
+
+
+@njit(cache=True, nogil=True)
+def changed(geometry, tuples, kept, first, lowest, behind, was, now):
+    """Write which of such windows have other numbers of tuples than are kept.
+
+    ``kept`` integers (windows, groups): those of windows from ``first`` on, of groups that there were; others had none.
+    ``now`` int64 (4, cells + 1): groups, windows, cells, numbers of tuples; ``was`` int64 (5, cells + 1): the same of
+    those that had some, with cells of ``kept``, and where they are in ``now``.  Returns how many there are in both.
+    O(windows x groups).
+    """
+    if behind <= lowest:  # as mostly: no row of zeros, which costs a walk over all groups
+        return 0, 0
+    groups, wide, had, many = geometry.groups, kept.shape[1], 0, 0
+    none = np.zeros(groups, kept.dtype)
+    for wid in range(lowest, behind):
+        # Tuples that groups had before: a copy of the row where groups have come since; nothing where no row was kept.
+        at, before, begin = wid - first, none, many
+        cell = row_of(geometry, (wid + 1) * geometry.step - 1) * groups
+        if 0 <= at < len(kept) and wide == groups:
+            before = kept[at]
+        elif 0 <= at < len(kept):
+            before = none.copy()
+            before[:wide] = kept[at]
+        many = _differing(tuples[cell : cell + groups], before, now[CELL_SLOT], many)
+        for i in range(begin, many):
+            group = now[CELL_SLOT, i]
+            now[CELL_WINDOW, i], now[CELL_AT, i], now[CELL_TUPLES, i] = (
+                wid,
+                cell + group,
+                tuples[cell + group],
+            )
+            if before[group]:
+                was[CELL_SLOT, had], was[CELL_WINDOW, had], was[CELL_AT, had], was[CELL_TUPLES, had] = (
+                    group,
+                    wid,
+                    at * wide + group,
+                    before[group],
+                )
+                was[CELL_AMONG, had] = i
+                had += 1
+    return had, many
+
+
+@njit(cache=True, nogil=True)
+def _differing(one, other, places, many):
+    """Write where two rows differ, from ``many`` on; return how many places there are then.  Most blocks are alike."""
+    for start in range(0, len(one), _BLOCK):
+        # Whether a block differs at all, in vector instructions; then where.
+        here, there, bits = one[start : start + _BLOCK], other[start : start + _BLOCK], np.int64(0)
+        for i in range(len(here)):
+            bits |= here[i] ^ there[i]
+        if bits:
+            for i in range(len(here)):
+                places[many] = start + i
+                many += here[i] != there[i]
     return many

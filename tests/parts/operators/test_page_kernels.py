@@ -11,6 +11,7 @@ import pytest
 from oop_engine.operators.aggregates.sketches import Bins
 from oop_engine.operators.kernels.lists import ascending, counted, tally
 from oop_engine.operators.kernels.ordering import trail
+from oop_engine.operators.kernels.pane_rows import changed
 from oop_engine.operators.kernels.panes import Geometry
 from oop_engine.operators.kernels.partials import NO_WINDOW
 from oop_engine.operators.kernels.places import pane_rows, place
@@ -107,6 +108,35 @@ def test_rows_are_behind_the_bounds_of_those_before_them(
         bounds = [max(one, (largest - by) // every * every) for one, by in zip(bounds, slacks, strict=True)]
     assert (late.tolist(), found) == (expected, (sum(expected), allowed))
     assert memory.tolist() == [largest, *bounds, times.min(), times.max()]
+
+
+@pytest.mark.parametrize("step", [1, 2])
+@pytest.mark.parametrize(("known", "groups"), [(5, 5), (3, 200), (90, 90)])
+def test_windows_have_changed_if_they_have_other_numbers_of_tuples(
+    step: int, known: int, groups: int
+) -> None:
+    draw, room, low, first, kept_windows = np.random.default_rng(groups), 8 * step, 5 * step, 6, 3
+    geometry = Geometry(step, 1, low, low + room - 1, room - 1, groups, low % room)
+    before = draw.integers(0, 3, (8, groups)) * (np.arange(groups) < known)  # windows 5 to 12
+    before[[0, 4, 5, 6, 7]] = 0  # of which 6 to 8 are kept
+    after = before + (draw.random((8, groups)) < 0.1)
+    rows = np.zeros((room, groups), np.int16)
+    for wid in range(5, 13):
+        rows[((wid + 1) * step - 1) % room] = after[wid - 5]
+    was, now = np.empty((5, 8 * groups + 1), np.int64), np.empty((4, 8 * groups + 1), np.int64)
+    kept = np.ascontiguousarray(before[1 : 1 + kept_windows, :known].astype(np.int16))
+    had, many = changed(geometry, rows.ravel(), kept, first, 5, 12, was, now)
+    expected = [
+        (wid, g) for wid in range(5, 12) for g in range(groups) if after[wid - 5, g] != before[wid - 5, g]
+    ]
+    assert [(w, g) for g, w in now[:2, :many].T.tolist()] == expected
+    assert now[3, :many].tolist() == [after[w - 5, g] for w, g in expected]
+    assert (rows.ravel()[now[2, :many]] == now[3, :many]).all()
+    there = [i for i, (w, g) in enumerate(expected) if before[w - 5, g]]
+    assert was[4, :had].tolist() == there
+    assert [(w, g) for g, w in was[:2, :had].T.tolist()] == [expected[i] for i in there]
+    assert was[3, :had].tolist() == [before[w - 5, g] for w, g in (expected[i] for i in there)]
+    assert (kept.ravel()[was[2, :had]] == was[3, :had]).all()
 
 
 def test_a_run_reaches_to_the_last_of_its_rows() -> None:

@@ -17,7 +17,7 @@ Source: van Herk 1992; Tangwongsan, Hirzel, Schneider, DEBS 2017 (two stacks).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -36,7 +36,7 @@ from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers
 from oop_engine.system.knobs import knob
 
-__all__ = ["PaneSweep", "is_dense", "read_all", "read_each", "take", "take_all"]
+__all__ = ["PaneSweep", "is_dense", "of_cells", "read_all", "read_each", "take", "take_all"]
 
 _STEPS = knob(__name__, "_STEPS", 1 << 15)  # of windows put together at a time: 2 MB
 _PART = knob(__name__, "_PART", 1 << 14)  # results, about, that a sweep puts together before they leave
@@ -119,7 +119,7 @@ def _take_row(ring: PaneRing, wid: int, pane: int, number: int) -> WindowStates:
     (slots,) = row.nonzero()
     ends, counts = np.empty(slots.size, np.int64), row[slots].astype(np.int64)
     ends.fill(ring.extents.origin + (wid + 1) * ring.extents.slide)
-    states = _in_cells(ring, slots + begin, counts)
+    states = _in_cells(ring, slots + begin, counts, ring.columns)
     row.fill(0)
     ring.used, ring.swept = ring.used - slots.size, True
     return WindowStates(slots, ends, states, number, in_order=True)
@@ -133,7 +133,7 @@ def read_all(ring: PaneRing, lowest: int, cut: int, alive: int, number: int = 0)
         first, behind, _ = reach
         some = np.empty((3, (behind - first) * ring.groups + 1), np.int64)
         found = kernels.cells_between(ring.geometry, ring.tuples, first, behind, some)
-        return _of_cells(ring, some[:, :found], number)
+        return of_cells(ring, some[:, :found], number, ring.tuples, ring.columns)
     return _swept(ring, PaneSweep(ring, None, *reach), number, forget=False)
 
 
@@ -185,20 +185,24 @@ def _read_cells(ring: PaneRing, slots: Integers, wids: Integers, number: int) ->
     """Do so where windows are of one pane."""
     some = np.empty((3, slots.size), np.int64)
     some = some[:, : kernels.cells_of(ring.geometry, ring.tuples, slots, wids, some)]
-    return _of_cells(ring, some, number)
+    return of_cells(ring, some, number, ring.tuples, ring.columns)
 
 
-def _of_cells(ring: PaneRing, some: Integers, number: int) -> WindowStates:
+def of_cells(
+    ring: PaneRing, some: Integers, number: int, tuples: NDArray[Any], columns: Sequence[Arrays | None]
+) -> WindowStates:
     """Return windows of one pane, in order: ``some`` int64 (3, n) are groups, windows, and their cells in columns."""
     slots, wids, cells = some
-    states = _in_cells(ring, cells, ring.tuples[cells].astype(np.int64))
+    states = _in_cells(ring, cells, tuples[cells].astype(np.int64), columns)
     return WindowStates(slots, ring.extents.extent(wids)[1], states, number, in_order=True)
 
 
-def _in_cells(ring: PaneRing, cells: Integers, counts: Integers) -> list[Arrays]:
+def _in_cells(
+    ring: PaneRing, cells: Integers, counts: Integers, columns: Sequence[Arrays | None]
+) -> list[Arrays]:
     """Return the states in some cells, which may be narrow; ``counts``: how many tuples they have."""
     states = list[Arrays]()
-    for of, column in zip(ring.accumulators, ring.columns, strict=True):
+    for of, column in zip(ring.accumulators, columns, strict=True):
         if column is None:
             states.append((counts,))
         else:
@@ -376,11 +380,11 @@ class PaneSweep:
         """Return the states of windows of one pane, which are in cells as they are."""
         ring = self._ring
         if not ring.own:
-            return _in_cells(ring, _NONE, numbers)
+            return _in_cells(ring, _NONE, numbers, ring.columns)
         panes = (windows.numbers + 1) * ring.step - 1
         cells = windows.spread(panes % ring.room * ring.groups)
         cells += slots
-        return _in_cells(ring, cells, numbers)
+        return _in_cells(ring, cells, numbers, ring.columns)
 
     def free(self) -> int:
         """Forget the tuples that no later window needs; return how many cells they had.  O(panes x groups).

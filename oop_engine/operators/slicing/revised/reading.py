@@ -26,7 +26,9 @@ from oop_engine.core.progress import Progress
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.snapshot import pack, unpack
 from oop_engine.operators.keys.tables import IN_KERNELS
+from oop_engine.operators.kernels.partials import USED
 from oop_engine.operators.slicing.closing import Closing
+from oop_engine.operators.slicing.panes.kept_rows import KeptRows
 from oop_engine.operators.slicing.revised.extents import within
 from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.stores.session_store import SessionStore
@@ -34,10 +36,13 @@ from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.windows import Definition
+from oop_engine.system.knobs import knob
 
 __all__ = ["Copies", "Expected", "Look", "Reading"]
 
 _NAME = "copy"
+_CELLS = knob(__name__, "_CELLS", 4)
+"""Of windows on time, for each tuple of a page: with more, windows are looked for by the tuples."""
 Look = Callable[[], WindowStates]
 
 
@@ -94,6 +99,25 @@ class Reading:
         """Return looks at the windows that tuples go into; of grids at those that ``bounds``, of each, complete."""
         grids: list[Look] = [store.touched(times, slots, bounds) for store in self.grids]
         return grids, [partial(_around, store, times, slots) for store in self.sessions]
+
+    def kept(self, bound: int, tuples: int) -> KeptRows | None:
+        """Return the panes of windows that a bound completes, of a lone grid, where that pays for so many tuples."""
+        [store, *more] = self.grids
+        if more or store.panes is None or store.partials.counts[USED]:
+            return None
+        cut = int(store.extents.closed_by(bound))
+        return KeptRows.of(store.panes, store.partials.lowest, cut, _CELLS * tuples, store.number)
+
+    def changed(
+        self, kept: KeptRows, bound: int, touched: Callable[[], tuple[list[Look], list[Look]]]
+    ) -> tuple[WindowStates, Integers]:
+        """Return windows that have changed, as they were, then as they are; and where among these the first are."""
+        [store] = self.grids
+        if not store.partials.counts[USED]:
+            return kept.changes(store.partials.lowest, int(store.extents.closed_by(bound)))
+        [now] = self.read(touched()[0])  # some tuples have gone to a table
+        was = kept.before(now)
+        return WindowStates.joined([was, now]), now.places_of(was)
 
     def slots_of(self, page: Page) -> Integers:
         """Return the groups of tuples that are not folded in, and let stores know of them."""

@@ -87,12 +87,12 @@ class Review:
             for columns in self._columns_of(found):
                 yield self._pages.first(columns, timing)
 
-    def corrected(self, before: WindowStates, after: WindowStates) -> Iterator[Page]:
-        """Put out the changes by the tuples of a page of windows that were out as they were ``before``."""
-        if after.slots.size:
-            parts = list(self._columns_of(WindowStates.joined([before, after])))
+    def corrected(self, windows: WindowStates, at: Integers) -> Iterator[Page]:
+        """Put out changes: the first windows are out, and have become the ``at[i]``-th behind them."""
+        if windows.slots.size:
+            parts = list(self._columns_of(windows))
             columns = parts[0] if len(parts) == 1 else list(map(pa.concat_arrays, zip(*parts, strict=True)))
-            if (page := self._pages.corrected(columns, after.places_of(before))) is not None:
+            if (page := self._pages.corrected(columns, at)) is not None:
                 yield page
 
     def note(self, windows: WindowStates, expected: Integers) -> None:

@@ -85,7 +85,7 @@ class Versions:
         slots = self.closing.slots_of(page)
         times, groups, bounds = self._looked_at(page, slots)
         if times.size:
-            yield from self._fold(page, slots, groups, *self._reading.touched(times, groups, bounds))
+            yield from self._fold(page, slots, times, groups, bounds)
         else:
             self.closing.fold(page, page.times, slots)
         self.closing.forget_dead()
@@ -106,16 +106,23 @@ class Versions:
         return times[behind], slots[behind], bounds.expected
 
     def _fold(
-        self, page: Page, slots: Integers, groups: Integers, grids: list[Look], sessions: list[Look]
+        self, page: Page, slots: Integers, times: Integers, groups: Integers, bounds: Integers | int
     ) -> Iterator[Page]:
-        """Fold tuples in; put out versions of the windows in sight, and of those of ``groups`` that are copied."""
-        prompt, before = self._review.prompt, self._reading.read(grids if self._review.lean else ())
+        """Fold tuples in; put out versions of windows that tuples at ``times`` go into, and of copied ones."""
+        prompt = self._review.prompt
+        if prompt and isinstance(bounds, int) and (kept := self._reading.kept(bounds, page.rows)) is not None:
+            self.closing.fold(page, page.times, slots)
+            looks = partial(self._reading.touched, times, groups, bounds)
+            yield from self._review.corrected(*self._reading.changed(kept, bounds, looks))
+            return
+        grids, sessions = self._reading.touched(times, groups, bounds)
+        before = self._reading.read(grids if self._review.lean else ())
         if not prompt:
             self._note(before, self._expected)
         self.closing.fold(page, page.times, slots)
         if prompt:
-            after = self._reading.read(grids)
-            yield from self._review.corrected(self._output.ordered(before), self._output.ordered(after))
+            was, now = self._output.ordered(before), self._output.ordered(self._reading.read(grids))
+            yield from self._review.corrected(WindowStates.joined([was, now]), now.places_of(was))
         else:
             yield from self._ask([*grids, *sessions], groups)
 
