@@ -23,7 +23,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.registry import is_ours
 from oop_engine.core.schema import Schema
-from oop_engine.operators.aggregates import Aggregation, Arrays, Part
+from oop_engine.operators.aggregates import Aggregation, Arrays, Count, Part
 from oop_engine.operators.aggregates.base import column_of
 from oop_engine.operators.aggregates.wide import SumOverflowError
 from oop_engine.operators.kernels.lists import words
@@ -141,6 +141,11 @@ class Output:
     def aggregated(self) -> int:
         """How many aggregates there are: the last columns of a result."""
         return len(self._aggregates)
+
+    @property
+    def counted(self) -> bool:
+        """Tell whether a result has the number of its tuples: with another one it is another."""
+        return Count() in self._aggregates.values()
 
     def _check_commutative(self) -> None:
         """Raise ``GraphError`` for an aggregate that depends on the order of its tuples, which come in any."""

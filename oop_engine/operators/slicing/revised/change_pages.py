@@ -62,15 +62,17 @@ class ChangePages:
         for now, last in zip(columns[-self._aggregated :], before[-self._aggregated :], strict=True):
             yield pc.subtract(now.fill_null(0), last.fill_null(0))
 
-    def corrected(self, columns: list[pa.Array], at: Integers) -> Page | None:
+    def corrected(self, columns: list[pa.Array], at: Integers, *, differ: bool) -> Page | None:
         """Return a page of the changes of windows; None: there is none.
 
         The first rows are out; those behind are the windows as they are now, the ``at[i]``-th the one of row ``i``; of
-        all others there is no version yet.
+        all others there is no version yet.  ``differ``: no result is the same as it was.
         """
         gone, rows, given, leaves = at.size, len(columns[0]), columns, None
         results = columns[-self._aggregated :]
-        same = equal_rows([one[:gone] for one in results], [one[gone:] for one in results], at)
+        same = np.zeros(gone, np.bool_)
+        if not differ:
+            same = equal_rows([one[:gone] for one in results], [one[gone:] for one in results], at)
         if same.any():
             leaves = np.ones(rows, np.bool_)
             leaves[:gone], leaves[gone + at[same]] = ~same, False

@@ -87,12 +87,17 @@ class Review:
             for columns in self._columns_of(found):
                 yield self._pages.first(columns, timing)
 
-    def corrected(self, windows: WindowStates, at: Integers) -> Iterator[Page]:
-        """Put out changes: the first windows are out, and have become the ``at[i]``-th behind them."""
+    def corrected(self, windows: WindowStates, at: Integers, *, grown: bool = False) -> Iterator[Page]:
+        """Put out changes: the first windows are out, and have become the ``at[i]``-th behind them.
+
+        ``grown``: all have more tuples now, so where they are counted no result is the same.
+        """
         if windows.slots.size:
             parts = list(self._columns_of(windows))
             columns = parts[0] if len(parts) == 1 else list(map(pa.concat_arrays, zip(*parts, strict=True)))
-            if (page := self._pages.corrected(columns, at)) is not None:
+            if (
+                page := self._pages.corrected(columns, at, differ=grown and self._output.counted)
+            ) is not None:
                 yield page
 
     def note(self, windows: WindowStates, expected: Integers) -> None:

@@ -83,12 +83,23 @@ class Versions:
             yield from self._ask_copies(self._reading.slots_of(page))
             return
         slots = self.closing.slots_of(page)
-        times, groups, bounds = self._looked_at(page, slots)
-        if times.size:
-            yield from self._fold(page, slots, times, groups, bounds)
+        kept, bounds = None, self._expected.bounds
+        if self._review.prompt and not bounds.groups:
+            kept = self._reading.kept(bounds.expected, page.rows)
+        if kept is not None:
+            self.closing.fold(page, page.times, slots)
+            touched = partial(self._touched, page, slots)
+            yield from self._review.corrected(
+                *self._reading.changed(kept, bounds.expected, touched), grown=True
+            )
+        elif (seen := self._looked_at(page, slots))[0].size:
+            yield from self._fold(page, slots, *seen)
         else:
             self.closing.fold(page, page.times, slots)
         self.closing.forget_dead()
+
+    def _touched(self, page: Page, slots: Integers) -> tuple[list[Look], list[Look]]:
+        return self._reading.touched(*self._looked_at(page, slots))
 
     def _looked_at(self, page: Page, slots: Integers) -> tuple[Integers, Integers, Integers | int]:
         """Return times, groups and bounds (of each or all) of the tuples whose windows are looked at.
@@ -110,11 +121,6 @@ class Versions:
     ) -> Iterator[Page]:
         """Fold tuples in; put out versions of windows that tuples at ``times`` go into, and of copied ones."""
         prompt = self._review.prompt
-        if prompt and isinstance(bounds, int) and (kept := self._reading.kept(bounds, page.rows)) is not None:
-            self.closing.fold(page, page.times, slots)
-            looks = partial(self._reading.touched, times, groups, bounds)
-            yield from self._review.corrected(*self._reading.changed(kept, bounds, looks))
-            return
         grids, sessions = self._reading.touched(times, groups, bounds)
         before = self._reading.read(grids if self._review.lean else ())
         if not prompt:
