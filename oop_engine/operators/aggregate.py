@@ -32,7 +32,7 @@ from oop_engine.operators.aggregates import Aggregation
 from oop_engine.operators.slicing.checks import MOST_PARTIALS, check_overlap, checked
 from oop_engine.operators.slicing.closing import Closing
 from oop_engine.operators.slicing.output import Output, Stamp
-from oop_engine.operators.slicing.stores.landmark_store import LandmarkStore
+from oop_engine.operators.slicing.stores.landmark_store import LandmarkStore, came_in
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.tagger import bind
 from oop_engine.operators.values.describe_value import describe_value
@@ -62,8 +62,10 @@ class _Tagged(WindowStore):
 class _TaggedLandmarks(LandmarkStore):
     """Does so for landmark windows, whose last one is the largest integer."""
 
+    from_columns = True
+
     def wids(self, page: Page, times: Integers) -> tuple[Integers, Integers]:
-        return _ids(page)
+        return came_in(*_ids(page))
 
 
 def _ids(page: Page) -> tuple[Integers, Integers]:

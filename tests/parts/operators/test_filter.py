@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -82,3 +83,33 @@ def test_description_survives_pickling():
     copy = pickle.loads(pickle.dumps(Filter(pc.field("n") > 0)))
     assert copy.describe() == "Filter (n > 0)"
     assert Driver(copy, SCHEMA).feed(0, PAGE)[0][1].times.tolist() == [1]
+
+
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.9, 0.999])
+@pytest.mark.parametrize("unit", ["int64", "timestamp"])
+def test_large_pages_keep_the_rows_that_the_predicate_keeps(share: float, unit: str) -> None:
+    """By bits or by numbers of rows, column by column, each asked for in any order."""
+    draw = np.random.default_rng(3)
+    kind = pa.int64() if unit == "int64" else pa.timestamp("us")
+    schema = Schema(
+        pa.schema([("name", pa.string()), ("ts", kind), ("v", pa.float64()), ("tags", pa.list_(pa.int64()))]),
+        "ts",
+        "us",
+    )
+    rows = 20_000
+    v = [
+        None if missing else float(x)
+        for missing, x in zip(draw.random(rows) < 0.1, draw.random(rows), strict=True)
+    ]
+    page = Page.of(schema, {
+        "name": [None if i % 7 == 0 else f"host{i % 50}" for i in range(rows)],
+        "ts": pa.array(np.arange(rows), pa.int64()).cast(kind), "v": v, "tags": [[i, i] for i in range(rows)],
+    })  # fmt: skip
+    [(_, kept)] = Filter(pc.field("v") < share).opened(schema).on_page(0, page)
+    assert isinstance(kept, Page)
+    rows_kept = [row for row in page.to_pylist() if row["v"] is not None and row["v"] < share]
+    assert kept.times.tolist() == [i for i, x in enumerate(v) if x is not None and x < share]
+    assert kept.column("tags").to_pylist() == [row["tags"] for row in rows_kept]
+    assert len(kept) == len(rows_kept)
+    assert kept.to_pylist() == rows_kept
+    assert kept.settled() == Page(schema, page.batch.filter(pc.less(page.column("v"), share)))

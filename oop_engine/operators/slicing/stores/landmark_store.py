@@ -32,7 +32,7 @@ from oop_engine.operators.slicing.window_states import WindowOverflowError, Wind
 from oop_engine.operators.values.columns import Integers, looked_up, new_rows, rows_of, spread
 from oop_engine.operators.windows import Extents
 
-__all__ = ["LandmarkStore"]
+__all__ = ["LandmarkStore", "came_in"]
 
 _BEFORE = -1
 """The window at which a group's state up to its lowest open window is kept: the first window is 0."""
@@ -46,9 +46,7 @@ class LandmarkStore(PaneStore):
         self._latest = NEVER  # the stream's last window with a tuple
 
     def wids(self, page: Page, times: Integers) -> tuple[Integers, Integers]:
-        """Return the window that each tuple came in; last < first: it is before the origin."""
-        first, last = self.extents.wids(times)
-        return first, np.where(last >= first, first, first - 1)
+        return came_in(*self.extents.wids(times))
 
     def _open(self, panes: Runs) -> None:
         super()._open(panes)
@@ -156,3 +154,8 @@ class LandmarkStore(PaneStore):
         if (panes.first != panes.last).any() or (panes.first < _BEFORE).any():
             msg = f"rows must be of one window each, {_BEFORE} or later; got others"
             raise SnapshotError(msg)
+
+
+def came_in(first: Integers, last: Integers) -> tuple[Integers, Integers]:
+    """Return the window that each tuple came in, by the first and last that it is in; last < first: in none."""
+    return first, np.where(last >= first, first, first - 1)

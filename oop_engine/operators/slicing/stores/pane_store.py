@@ -9,7 +9,7 @@ together as they close.  Paned-WID itself, of tuples, is in ``window_store.py`` 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +48,9 @@ class PaneStore(WindowStore):
 
     ``given`` returns the states in the rows of a page; without it rows are tuples.
     """
+
+    from_columns: ClassVar = False
+    """Whether ``wids`` follow from columns of the page, not from times alone."""
 
     def __init__(
         self, number: int, extents: Extents, parts: Sequence[Part], stamp: Stamp,
@@ -110,8 +113,13 @@ class PaneStore(WindowStore):
         return origin + first * slide, origin + behind * slide, np.full(first.size, self.alive / slide)
 
     def _of_tuples(self, page: Page, times: Integers, slots: Integers) -> Runs:
-        of_tuple, rows = self._numbered(page, times, slots)
-        first, last = self.wids(page, times[rows])
+        if self.from_columns:
+            first, last = self.wids(page, times)
+            of_tuple, rows = row_codes([pa.array(slots), pa.array(first), pa.array(last)])
+            first, last = first[rows], last[rows]
+        else:
+            of_tuple, rows = self._numbered(page, times, slots)
+            first, last = self.wids(page, times[rows])
         if not (inside := last >= first).all():
             some = inside[of_tuple]
             return self._of_tuples(page.filter(some), times[some], slots[some])
