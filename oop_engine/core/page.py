@@ -27,7 +27,7 @@ from oop_engine.core.values.frames import columns_of, part
 from oop_engine.core.values.kinds import plain_type
 from oop_engine.system.knobs import knob
 
-__all__ = ["PAGE_ROWS", "Page", "concat", "pages", "times_of"]
+__all__ = ["PAGE_ROWS", "Page", "concat", "pages"]
 
 _INT64 = pa.int64()
 PAGE_ROWS = knob(__name__, "PAGE_ROWS", 1 << 16)
@@ -157,7 +157,14 @@ class Page:
         Raises ``ContractError`` if a value is beyond int64.
         """
         if self._times is None:
-            self._times = times_of(self.schema, self._progressing)
+            try:
+                # Asking the batch for a column, a cast, a view in Arrow: each is felt in pages of a few rows.
+                column = self._progressing
+                whole = column if self.schema.times_are_int64 else column.cast(_INT64)
+                self._times = whole.to_numpy(zero_copy_only=True).view(np.int64)
+            except pa.ArrowInvalid as error:
+                msg = f"page: {self.schema.progressing!r} must be below 2**63: {error}"
+                raise ContractError(msg) from error
         return self._times
 
     def reach_of(self, times: NDArray[np.int64]) -> tuple[int, int]:
@@ -267,18 +274,6 @@ class Page:
 
     def __repr__(self) -> str:
         return f"Page({len(self)} rows of {', '.join(self.schema.names)})"
-
-
-def times_of(schema: Schema, column: pa.Array) -> NDArray[np.int64]:
-    """Return the progressing attribute of a schema, int64 (rows,).  Raises ``ContractError`` as ``Page.times``."""
-    try:
-        # Asking the batch for a column, a cast, a view in Arrow: each is felt in pages of a few rows.
-        whole = column if schema.times_are_int64 else column.cast(_INT64)
-        times: NDArray[np.int64] = whole.to_numpy(zero_copy_only=True).view(np.int64)
-    except pa.ArrowInvalid as error:
-        msg = f"page: {schema.progressing!r} must be below 2**63: {error}"
-        raise ContractError(msg) from error
-    return times
 
 
 def concat(schema: Schema, pages: Sequence[Page]) -> Page:

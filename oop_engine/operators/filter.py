@@ -20,7 +20,7 @@ import pyarrow as pa
 from oop_engine.core.arguments import checked_arguments
 from oop_engine.core.late.late_page import LatePage
 from oop_engine.core.operator import Emission, Operator
-from oop_engine.core.page import Page, times_of
+from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
 from oop_engine.operators.values.expressions import (
     Expression,
@@ -36,7 +36,9 @@ from oop_engine.system.knobs import knob
 __all__ = ["Filter"]
 
 _FEW = knob(__name__, "_FEW", 1024)  # rows; fewer are copied at once
-_DENSE = 0.75  # of the rows, from which on their bits are sooner than their numbers
+_DENSE = knob(
+    __name__, "_DENSE", 4
+)  # rows for each that is dropped, from which on bits are sooner than numbers
 
 
 @checked_arguments
@@ -101,11 +103,10 @@ def _filter(page: Page, predicate: pa.BooleanArray) -> Page:
     if (rows := predicate.true_count) < _FEW:
         return page.with_batch(schema, batch.filter(kept))
     # Column by column, and when it is asked for.  By the numbers of rows where a part is gone: a bit is a branch.
-    numbers = None if rows > _DENSE * len(page) else pa.array(np.flatnonzero(mask_of(kept)))
+    numbers = None if rows >= _DENSE * (len(page) - rows) else pa.array(np.flatnonzero(mask_of(kept)))
 
     def made(place: int) -> pa.Array:
         column = batch.column(place)
         return column.filter(kept) if numbers is None else column.take(numbers)
 
-    progressing = schema.names.index(schema.progressing)
-    return LatePage(schema, rows, made, lambda: times_of(schema, made(progressing)))
+    return LatePage(schema, rows, made)

@@ -53,7 +53,8 @@ class LateColumns:
 class LatePage(Page):
     """``rows`` rows of ``schema``, without an arrival.
 
-    ``make`` returns the column at a place of the schema, and ``make_times`` the progressing attribute, int64 (rows,).
+    ``make`` returns the column at a place of the schema, and ``make_times``, where that is sooner than to make the
+    column, the progressing attribute, int64 (rows,).
     They are called when that is asked for, so they must not depend on a state that changes.  ``column`` makes one
     column, and ``batch`` all of them.
 
@@ -72,7 +73,7 @@ class LatePage(Page):
         schema: Schema,
         rows: int,
         make: Callable[[int], pa.Array],
-        make_times: Callable[[], Ints],
+        make_times: Callable[[], Ints] | None = None,
     ) -> None:
         self.schema, self.arrival, self._times, self.reach, self._made = schema, None, None, None, {}
         self.columns, self.rows, self._make_times = LateColumns(schema, make), rows, make_times
@@ -99,7 +100,7 @@ class LatePage(Page):
     def times(self) -> Ints:
         """The progressing attribute, int64 (rows,)."""
         if self._times is None:
-            self._times = self._make_times()
+            self._times = super().times if self._make_times is None else self._make_times()
         return self._times
 
     def settled(self) -> Page:
