@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.errors import ContractError, GraphError
 from oop_engine.core.schema import Schema
+from oop_engine.operators.values.comparisons import compared
 from oop_engine.core.values.arrow_data import no_rows
 from oop_engine.operators.values import row_functions as _registered  # noqa: F401  # expressions may name them
 
@@ -190,8 +191,14 @@ def _type_of(place: str, expression: Expression, schema: Schema) -> pa.DataType:
 
 
 def _arrays(expressions: Sequence[Expression], batch: pa.RecordBatch) -> list[pa.Array]:
-    computed = iter(_computed([e for e in expressions if isinstance(e, pc.Expression)], batch))
-    return [next(computed) if isinstance(e, pc.Expression) else _called(e, batch) for e in expressions]
+    found = [compared(e, batch) if isinstance(e, pc.Expression) else _called(e, batch) for e in expressions]
+    rest = [
+        e
+        for e, known in zip(expressions, found, strict=True)
+        if known is None and isinstance(e, pc.Expression)
+    ]
+    computed = iter(_computed(rest, batch))
+    return [next(computed) if known is None else known for known in found]
 
 
 def _called(expression: Expression, batch: pa.RecordBatch) -> pa.Array:
