@@ -15,7 +15,7 @@ from oop_engine import Page, Schema
 from oop_engine.aggregates import Collect, Count, Last, Median, Sum
 from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.snapshot import pack, unpack
-from oop_engine.operators import Session, Sliding
+from oop_engine.operators import Session, Sliding, Tumbling
 from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.strategy import Query, stores
@@ -95,3 +95,30 @@ def test_copied_windows_are_those_of_a_copy_of_all(kind: str, seed: int) -> None
         for by in (least, np.full(some.size, FOREVER)):
             expected = closed(output, whole, some, by, np.arange(GROUPS))
             assert closed(output, copy, np.arange(some.size), by, some) == expected
+
+
+NEVER_ASKED: dict[str, tuple[Any, dict[str, Any]]] = KINDS | {
+    "sessions": (Session(4), {"n": Count()}),
+    "tumbling": (Tumbling(5), {"n": Count(), "sum": Sum("v")}),
+    "sliding": (Sliding(12, 5), {"n": Count()}),
+}
+
+
+@pytest.mark.parametrize("kind", NEVER_ASKED)
+def test_a_store_without_a_tuple_has_groups_and_answers(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups are known where rows wait to be final, and may be renamed, before a store gets the first tuple."""
+    monkeypatch.setitem(KINDS, kind, NEVER_ASKED[kind])
+    _, store = fresh(kind)
+    some, bounds = np.arange(5), np.full(5, 7)
+    none = Page.of(SCHEMA, {"ts": [], "k": [], "v": []})
+    store.add(none, none.times, none.times, 5)  # as closing lets it have room
+    store.rename(some, some)
+    _, other = fresh(kind)
+    for one in (store, other.load(unpack("all", pack("all", store.save())), 5)):
+        assert not one.living(5).any()
+        assert (one.least_stamps(some, some, bounds) >= 7).all()
+        assert one.least_stamp(7) >= 7
+        assert [found for found in one.close(some, bounds) if found.slots.size] == []
+        assert [found for found in one.close(None, 9) if found.slots.size] == []
+        copy = one.copied(some)
+        assert copy is None or not copy.living(5).any()

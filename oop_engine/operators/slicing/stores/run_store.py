@@ -24,10 +24,10 @@ from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Part
 from oop_engine.operators.kernels.runs import OPEN_FIRST, OPEN_START, open_windows
 from oop_engine.operators.slicing.output import Stamp
-from oop_engine.operators.slicing.store import OnTime, Store, bounds_of
 from oop_engine.operators.slicing.runs.first_windows import FirstWindows
 from oop_engine.operators.slicing.runs.held_runs import HeldRuns
 from oop_engine.operators.slicing.runs.runs import Runs, Sides, overlapping
+from oop_engine.operators.slicing.store import OnTime, Store, bounds_of
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers, begins_of, filled_up, spread
 from oop_engine.operators.windows import Gap, Merging

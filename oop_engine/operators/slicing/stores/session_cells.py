@@ -131,6 +131,7 @@ class SessionCells:
 
     def _lay(self, ring: int, kept: Integers | slice, groups: int) -> None:
         """Let there be so many cells side by side, and so many groups, the first of them ``kept``."""
+        ring = max(ring, 1)  # groups may be known, and asked for, before the first tuple
         spans, until, _, _, counts = self._cells
         cells, other = counts[LOW] + np.arange(self._ring), np.arange(self._gaps.size - 1)
         rows = (ring + other.size) * groups
