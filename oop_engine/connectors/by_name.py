@@ -1,4 +1,3 @@
-# Long: a function of a few lines for each kind of source and of sink.
 """Sources and sinks by name, as a command line has them: ``tail:access.log``, ``parquet:results``.
 
 ``register_source`` and ``register_sink`` add one of your own, in one file.

@@ -1,4 +1,3 @@
-# Long: the protocol of operators, a method each.
 """Operator: messages in, messages out, and nothing else.
 
 An operator does no I/O.  It has no queue, no clock, no thread and no logger: a runner

@@ -1,4 +1,3 @@
-# Long: the unit of data, with all the ways to make one.
 """Page: the unit of data, an immutable batch of tuples in columns.
 
 A Python call costs tens of nanoseconds and a queue hop a microsecond: per page that is

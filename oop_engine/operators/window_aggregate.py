@@ -1,4 +1,3 @@
-# Long: one operator for all windows; its docstring is the theory, and its parameters are checked here.
 """WindowAggregate: aggregates of windows, in one pass over tuples in any order (WID).
 
 Each tuple goes at once into the partial aggregate of its pane, or into those of every

@@ -1,4 +1,3 @@
-# Long: a declaration, how it is read and all that is checked of it before anything starts, in one place.
 """Declaration: the user's description of raw events, in a TOML file; everything is checked before anything starts.
 
     [columns]    the columns of the files, and their types

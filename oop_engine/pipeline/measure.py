@@ -1,4 +1,3 @@
-# Long: two passes over a source, and the files that tasks of the first leave for the second.
 """Measuring disorder at scale: lateness by source and by group, in two passes over segments, without collecting.
 
 The segments of a source are divided into parts, a task each.

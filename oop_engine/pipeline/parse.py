@@ -1,4 +1,3 @@
-# Long: one way from a cell to each type
 """Parsing, as expressions of Spark: a row of text or of Parquet becomes the declared columns, or has a reason.
 
 Nothing is lost on the way: a value that does not fit its type is unreadable, never rounded, wrapped or

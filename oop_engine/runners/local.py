@@ -1,4 +1,3 @@
-# Long: one runner, whose tasks share its queues.
 """Local: one asyncio task per operator, pushing pages through bounded queues.
 
 A full queue makes its writers wait, back to the sources: memory stays bounded however

@@ -1,4 +1,3 @@
-# Long: the steps of a record and of a claim are one order, and all files that may be missing have their line here
 """The folder of checkpoints: plain files, written in an order in which a crash at any moment leaves a good state.
 
     epochs/0000012.json                     the log: records and claims (``epochs``)

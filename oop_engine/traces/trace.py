@@ -1,4 +1,3 @@
-# Long: a trace, and all that it is opened from
 """Traces: files of tuples in the order of their arrival, read and written as streams."""
 
 from __future__ import annotations

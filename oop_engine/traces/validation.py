@@ -1,4 +1,3 @@
-# Long: all that is checked of what a file holds, which is checked in this place alone.
 """Validation: records of a file, of any format, become pages and punctuation of the schema.
 
 Rows that cannot be read are diverted and counted; an unsound column or punctuation is an error.

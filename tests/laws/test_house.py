@@ -1,4 +1,4 @@
-"""The house in order: what a file under ``operators/`` is, how much a folder shows, one name for one thing.
+"""The house in order: what a file under ``operators/`` is, one name for one thing.
 
 Each rule is a function of texts, so that it can be tried on a text that breaks it.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from tests.rooms import description, floors, imports, room_of, without_shortcuts
 from tests.shelves import OF_GRAPHS, ON, on_shelves
 from tests.sources import FILES, ROOT, parsed, text_of
 
-MOST_FILES = 16
 OF_OPERATORS = [
     Path("oop_engine/operators"),
     Path("oop_engine/operators/edge"),
@@ -68,12 +66,6 @@ def not_one_operator(texts: Mapping[str, str]) -> dict[str, list[str]]:
     direct = {path: text for path, text in texts.items() if Path(path).parent in OF_OPERATORS}
     found = {path: operators_in(text) for path, text in direct.items() if Path(path).name != "__init__.py"}
     return {path: names for path, names in found.items() if len(names) != 1}
-
-
-def crowded(paths: Iterable[str]) -> dict[str, int]:
-    """Return the folders that show more files than one takes in, with how many."""
-    shown = Counter(str(Path(path).parent) for path in paths if Path(path).name != "__init__.py")
-    return {folder: files for folder, files in shown.items() if files > MOST_FILES}
 
 
 def said_twice(texts: Mapping[str, str]) -> dict[str, list[str]]:
@@ -169,15 +161,6 @@ def test_parts_of_versions_write_their_own_fields_alone() -> None:
 )
 def test_a_field_of_another_class_is_found(text: str, found: list[str]) -> None:
     assert inherited(text) + of_others(text) == found
-
-
-def test_no_folder_shows_more_than_one_takes_in() -> None:
-    assert crowded(TEXTS) == {}
-
-
-def test_a_planted_crowd_is_found() -> None:
-    more = [f"oop_engine/operators/windows/planted_{n}.py" for n in range(MOST_FILES + 1)]
-    assert crowded([*TEXTS, *more])["oop_engine/operators/windows"] > MOST_FILES
 
 
 def test_no_two_public_classes_have_one_name() -> None:

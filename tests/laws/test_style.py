@@ -1,4 +1,4 @@
-"""What a reader can count on: the contract of each operator, documented names, files of a size."""
+"""What a reader can count on: the contract of each operator, documented names, kernels that explain themselves."""
 
 from __future__ import annotations
 
@@ -14,13 +14,6 @@ from tests import sources
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "oop_engine").rglob("*.py"))
 HEADINGS = ["Pass", "Keep", "Propagate", "Cost", "Source"]
-FILE_LINES = 300
-WHY = re.compile(r"# Long: \w.{20,}")
-"""The first line of a file that is longer."""
-LONG = {  # exceptions, with their sizes: they only shrink
-    "oop_engine/cli/on_spark.py": 320,
-    "oop_engine/operators/in_order/buffering_aggregate.py": 340,
-}
 KERNEL_LINES, KERNEL_PARAMETERS, KERNEL_COMMENTS = 60, 10, 5
 HEADER = re.compile(r"^# (?:Layout|Not obvious) ", re.MULTILINE)
 
@@ -100,22 +93,6 @@ def needs_no_words(name: str, node: Definition, told: set[str]) -> bool:
     return method in told or any(ast.unparse(d) == "overload" for d in node.decorator_list)
 
 
-def fits(text: str, most: int = FILE_LINES) -> bool:
-    return text.count("\n") <= most or WHY.match(text) is not None
-
-
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
-def test_file_fits_a_head_or_says_why(path: Path) -> None:
-    assert fits(path.read_text(), LONG.get(name_of(path), FILE_LINES))
-
-
-def test_a_planted_long_file_is_found() -> None:
-    text = "x = 1\n" * (FILE_LINES + 1)
-    assert not fits(text)
-    assert not fits(f"# Long:\n{text}")
-    assert fits(f"# Long: one table of cases, read from top to bottom.\n{text}")
-
-
 @pytest.mark.parametrize("path", KERNELS, ids=name_of)
 def test_kernel_is_one_screen(path: Path) -> None:
     for name, node in public(parsed(path)):
@@ -128,7 +105,7 @@ def test_kernel_is_one_screen(path: Path) -> None:
 def explains(text: str) -> bool:
     """Tell whether a file of kernels opens with its layout, or what is not obvious, and has enough comments."""
     lines = text.splitlines()
-    own = [line for line in lines if line.lstrip().startswith("#") and not line.startswith("# Long:")]
+    own = [line for line in lines if line.lstrip().startswith("#")]
     return HEADER.search(text) is not None and 100 * len(own) >= KERNEL_COMMENTS * len(lines)
 
 
@@ -141,4 +118,4 @@ def test_a_planted_kernel_without_comments_is_found() -> None:
     layout, code = "# Layout       cells[row]\n", "x = 1\n"
     assert explains(f'"""Words."""\n\n{layout}{layout}{code * 30}')
     assert not explains(f'"""Words."""\n\n{layout}{layout}{code * 60}')
-    assert not explains(f"# Long: why.\n# Kernels.\n{code}")
+    assert not explains(f"# Kernels.\n{code}")

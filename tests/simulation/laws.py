@@ -1,4 +1,3 @@
-# Long: all laws of a world are here, beside the bugs that they have to find.
 """One life of a service in a simulated world, and the laws that hold in all of them."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# Long: one object, whose connection and epochs are read together.
 """Postgres table: rows of an epoch, and its number, in one transaction."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# Long: writing and reading share one format of segments
 """Journal: a source that cannot be read again, kept in a folder until a checkpoint has its data.
 
     00000000000000000000.rows    a segment, named by its first byte in the journal; the next one begins where it ends

@@ -1,4 +1,3 @@
-# Long: one object, whose threads and acknowledgements are read together.
 """MQTT: messages of topics, which a broker keeps until a checkpoint has them."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# Long: one object, whose connection and positions are read together.
 """Postgres changes: rows that are inserted, updated or deleted, by logical replication."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# Long: one list of files, which rotation, cuts and restarts bring up to date together
 """Tail: the lines of a log across its rotation, one step at a time; it neither waits nor sleeps.
 
 The files that are followed are in a list, from the oldest to the one at the path.  Another file at the path is a

@@ -1,4 +1,3 @@
-# Long: one index, and the codes of each type of key that it is made of.
 """Groups: key columns become small integers, once.
 
 Everything that keeps something per group keeps it in arrays, and a group's place in them

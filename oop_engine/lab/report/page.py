@@ -1,4 +1,3 @@
-# Long: the page from top to bottom, a function a section.
 """The page of a comparison: one HTML file that opens from disk and needs nothing else."""
 
 from __future__ import annotations

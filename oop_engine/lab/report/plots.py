@@ -1,4 +1,3 @@
-# Long: a function a picture, and what all pictures have in common.
 """Curves as SVG: state over time, figures along the sweep, delays as distributions.
 
 Every plot is text and lines, no pixels and no fonts; its colours are CSS variables, so that

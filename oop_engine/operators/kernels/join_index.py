@@ -1,4 +1,3 @@
-# Long: with the layout of an index, and the reasons of its probes.
 """Kernels of the window joins' index: tuples by bucket of their key, large buckets by key and time."""
 
 # Layout       entries[first[b] : first[b + 1]]   the tuples of bucket b: CODE of the key, and TIME from ``base`` on

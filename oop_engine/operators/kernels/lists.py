@@ -1,4 +1,3 @@
-# Long: with the layout of lists, and why bins are taken from a series.
 """Lists: states that are lists of values in order, with a number each: made, merged, and read; bins; words.
 
 Source: radix sort and merge sort after Knuth, vol. 3; bins after Masson, Rim, Lee, DDSketch, VLDB 2019.

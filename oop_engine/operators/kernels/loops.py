@@ -1,4 +1,3 @@
-# Long: a loop is kept on disk with what it calls, and thrown away only when its own file changes.
 """The loops that combine states: one file, however long, for a loop is kept on disk with what it calls.
 
 This is the one place that combines states of partial aggregates.  A column of states is a tuple of arrays.  What Numba

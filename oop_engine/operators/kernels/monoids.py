@@ -1,4 +1,3 @@
-# Long: every monoid, and the steps in which their states are combined.
 """Monoids: how states of partial aggregates are combined, in all loops of ``kernels/loops.py``.
 
 A monoid is an empty named tuple: Numba compiles each loop for its type, so that ``combine`` is a few instructions of

@@ -1,4 +1,3 @@
-# Long: with the layout of the arrays that kernels keep from page to page.
 """Kernels of the edge: low-watermarks per group and by quantiles, where bounds are due, what is too far ahead."""
 
 # Layout       heaps[slot]       the k largest values of a group, a min-heap: heaps[slot, 0] is the k-th largest

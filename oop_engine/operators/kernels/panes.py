@@ -1,4 +1,3 @@
-# Long: where a cell is, and all that goes from cell to cell.
 """The ring of panes: how windows are put together from it (where tuples go: ``places.py``).
 
 A group's windows are put together in order, by two stacks.  A window is one cell of the *front* and the *back*, however

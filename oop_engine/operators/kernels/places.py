@@ -1,4 +1,3 @@
-# Long: where tuples go, by groups and without them.
 """Places: where tuples go, in one pass over a page: the code (slot) of an integer key, the cell of a slot and pane.
 
 Called by ``oop_engine.operators.keys.key_table`` and ``oop_engine.operators.slicing.panes.pane_ring``.

@@ -1,4 +1,3 @@
-# Long: the kernels of runs, and of lists of rows.
 """Runs: tuples side by side, reduced to one partial aggregate a run before anything else is done.
 
 Common arguments: ``starts``, ``ends`` int64 (runs,): run ``i`` is the tuples ``starts[i]`` to

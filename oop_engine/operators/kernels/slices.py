@@ -1,4 +1,3 @@
-# Long: the grid of slices, and all that plans windows from it.
 """Slices: how windows of many definitions are put together from the slices they share.
 
 Windows are taken by their ends, those whose lengths are within a factor of two together.  From a *turn* on, an end of

@@ -1,4 +1,3 @@
-# Long: all that is done with states, by whole columns.
 """Accumulator: how a part is kept, and all that is done with its states; and which one keeps which kind of part.
 
 A part's states are columns, a tuple of arrays, one row a partial aggregate.  An ``Accumulator`` does everything with

@@ -1,4 +1,3 @@
-# Long: the theory, and the four kinds of punctuation that close windows.
 """Closing: which windows a punctuation completes, their results, and the punctuation behind them.
 
 The theory is short.  A window is complete once no tuple can come before its end.  A linear punctuation with bound ``b``

@@ -1,4 +1,3 @@
-# Long: all columns of a result, and the checks of those who make them.
 """Output: the schema of window results, and their pages.
 
     by columns | (window) | window_start | window_end | a column for each aggregate

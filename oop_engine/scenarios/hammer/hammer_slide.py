@@ -1,4 +1,3 @@
-# Long: a story from its question to its claims, a function a claim.
 """The least and the mean of the last tuples: the cost of sliding windows, by three algorithms.
 
 Theodorakis et al., Hammer Slide, ADMS 2018, figures 6 to 10, on tuple-based windows of any size and slide:

@@ -1,4 +1,3 @@
-# Long: a story from its question to its claims, a function a claim.
 """Aggregates of all kinds, in windows of time and of counts (Scotty, figures 18 to 20).
 
 One aggregate at a time, over windows of 20,000 tuples that slide by 1000, a twentieth of the tuples late.

@@ -1,4 +1,3 @@
-# Long: a story from its question to its claims, a function a claim.
 """Many windows at once over one stream: shared slices, WID and buffering (Scotty, figures 13, 14, 17 and 21).
 
 Asked are a count and a sum of tumbling windows of 1 to 20 seconds, 1 to 1000 definitions at a time.  ``100`` are

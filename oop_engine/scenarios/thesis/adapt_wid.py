@@ -1,4 +1,3 @@
-# Long: a story from its question to its claims, a function a claim.
 """Memory where a few groups are dense and most are sparse: WID, AdaptWID, buffering (thesis 6.3.5, fig. 6-19).
 
 Two queries over the thesis's data sets DS1 to DS5 (table 6-2), made, not real.  A small group has

@@ -1,4 +1,3 @@
-# Long: a story from its question to its claims, a function a claim.
 """Packets of the last five minutes over two fast links and a nearly silent one (thesis Q8-5, fig. 8-11).
 
 M1 and M2 are fast, C sends a packet every other second, arrives ``skew`` later than it

@@ -1,4 +1,3 @@
-# Long: a story from its question to its claims, a function a claim.
 """A guessed slack, or punctuation from the source (thesis 6.1.5, fig. 6-11 and 6-12).
 
 Two traces, as the thesis made them.  ``band``: a packet arrives up to 3.2 s after its time;

@@ -1,4 +1,3 @@
-# Long: a story from its question to its claims, a function a claim.
 """Pairs of packets of one connection, in opposite directions: the price of order in a join.
 
 Thesis Q7-2, fig. 7-6 and 7-7: a sliding join of two links, M1 and M2, then a count per minute of

@@ -1,4 +1,3 @@
-# Long: both ways to read lines, whose results must be the same.
 """JSON rows: lines become columns, at once by Arrow where every line is plain, else line by line; both mean the same.
 
 Arrow is given only lines that it reads as we do: UTF-8, one object a line, nested at most 64 deep, numbers and

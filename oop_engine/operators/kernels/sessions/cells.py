@@ -1,4 +1,3 @@
-# Long: a loop is kept on disk with those that it calls.
 """Open runs of sessions in cells of time, each as long as the least gap.
 
 Common arguments: ``slots`` int64 (n,) of groups; ``gaps`` int64 (definitions,), the narrowest first; ``cells``.

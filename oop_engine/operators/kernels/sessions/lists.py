@@ -1,4 +1,3 @@
-# Long: a loop is kept on disk with those that it calls.
 """Open runs of sessions in lists, where each group has its runs from the newest to the oldest.
 
 Common arguments: ``slots`` int64 (n,) of groups; ``gaps`` int64 (definitions,), the narrowest first; ``table``, the

@@ -1,4 +1,3 @@
-# Long: to fold, to find windows and to wait are one object.
 """The ordered store: window state of definitions that are folded on the bound (``windows/folding.py``).
 
     held      tuples that no bound has passed: the columns read, by time, or by group once a group has a bound

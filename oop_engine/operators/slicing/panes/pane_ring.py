@@ -1,4 +1,3 @@
-# Long: one memory, how it grows, and how tuples come into it.
 """The pane ring: partial aggregates of (group, pane), in a rectangle of memory; the panes of Paned-WID.
 
 A pane is the time between two neighbouring ends or starts of windows: a slide, or two parts of one where range is no

@@ -1,4 +1,3 @@
-# Long: the ways in which windows are put together from one ring.
 """Pane windows: how the windows of a grid that close are put together from the panes in a ring.
 
 Either group by group: the steps are planned with two stacks (``kernels/panes.py``) and taken in the columns of each

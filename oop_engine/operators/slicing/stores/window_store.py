@@ -1,4 +1,3 @@
-# Long: one store of windows in a ring and a table, and how they leave both.
 """The window store: WID, a partial aggregate for each open (group, window) of one grid, or Paned-WID, by panes.
 
 Tuples that do not fit the ring of panes, of a time far away or of groups too sparse, go to partial aggregates in a
