@@ -37,12 +37,11 @@ from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.tagger import bind
 from oop_engine.operators.values.describe_value import describe_value
 from oop_engine.operators.windows import (
-    Extents,
     Over,
-    PartitionedTupleBased,
-    TupleBased,
     Windows,
+    completed_by_rows,
     divisible_by,
+    is_grid,
 )
 
 __all__ = ["Aggregate"]
@@ -111,7 +110,7 @@ class Aggregate(Operator):
     ) -> None:  # fmt: skip
         self.by = checked(aggregates, by, stamp, "Aggregate")
         self.windows = windows
-        self.waits = None if isinstance(windows, TupleBased | PartitionedTupleBased) else "results"
+        self.waits = None if completed_by_rows(windows) else "results"
         self.aggregates = dict(aggregates)
         self.empty = empty
         self.stamp: Stamp = stamp
@@ -127,7 +126,7 @@ class Aggregate(Operator):
         if extents.over is not Over.ATTRIBUTE and schema.progressing != "row":
             msg = f"Aggregate: {self.windows} needs the 'row' of its Bucket; got progress by {schema.progressing!r}"
             raise GraphError(msg)
-        if not isinstance(extents, Extents):
+        if not is_grid(extents):
             msg = f"Aggregate: windows must have ids, as a Bucket gives them; got {self.windows}: use WindowAggregate"
             raise GraphError(msg)
         check_overlap(extents, "Aggregate", in_table=True)
@@ -143,7 +142,7 @@ class Aggregate(Operator):
         schema = self.schemas_in[0]
         output = self._output(schema)
         [extents] = output.definitions
-        assert isinstance(extents, Extents)
+        assert is_grid(extents)
         store: WindowStore = (
             _TaggedLandmarks(0, extents, output.parts, self.stamp)
             if extents.landmark

@@ -36,7 +36,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.slicing.tagger import Tagger, bind
 from oop_engine.operators.values.describe_value import describe_value
-from oop_engine.operators.windows import Extents, Over, Windows, divisible_by
+from oop_engine.operators.windows import Extents, Over, Windows, divisible_by, is_grid
 
 __all__ = ["Bucket"]
 
@@ -78,7 +78,7 @@ class Bucket(Operator):
 
     def _bound(self, schema: Schema) -> Extents:
         definition = bind(self.windows, schema, self.by, "Bucket")
-        if not isinstance(definition, Extents):
+        if not is_grid(definition):
             msg = f"Bucket: windows must have ids that a tuple alone gives; got {self.windows}: use WindowAggregate"
             raise GraphError(msg)
         return definition

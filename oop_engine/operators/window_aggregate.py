@@ -87,13 +87,10 @@ from oop_engine.operators.values.expressions import columns_of
 from oop_engine.operators.values.flush import Flush
 from oop_engine.operators.windows import (
     Definition,
-    Extents,
-    Folding,
     Over,
-    PartitionedTupleBased,
-    SlideByTuple,
-    TupleBased,
     Windows,
+    completed_by_rows,
+    is_grid,
 )
 
 __all__ = ["Assembly", "Strategy", "WindowAggregate"]
@@ -160,15 +157,10 @@ class WindowAggregate(Operator):
         self.named = isinstance(windows, Mapping)
         self.windows: Any = dict(windows) if isinstance(windows, Mapping) else windows
         self.definitions = by_name(windows, _WHAT)
-        by_rows = all(
-            isinstance(one, TupleBased | PartitionedTupleBased) and one.order == "arrival"
-            for one in self.definitions.values()
-        )
+        by_rows = all(map(completed_by_rows, self.definitions.values()))
         self.waits = None if by_rows else "results"
-        asked_by_arrival = any(
-            isinstance(one, SlideByTuple) and one.of == "arrival" for one in self.definitions.values()
-        )
-        self.revisions = "refuses" if by_rows or asked_by_arrival or changing else "takes"
+        by_arrival = any(getattr(one, "by_arrival", False) for one in self.definitions.values())
+        self.revisions = "refuses" if by_arrival or changing else "takes"
         self.aggregates, self.empty = dict(aggregates), empty
         self.stamp: Stamp = stamp
         self.strategy: Strategy = one_of(Strategy, strategy, f"{_WHAT}: strategy")
@@ -264,7 +256,7 @@ class WindowAggregate(Operator):
             return super().reads(inputs, behind)
         schema = inputs[0]
         windows = [self._bound(schema, name, one) for name, one in self.definitions.items()]
-        of_windows = (one.columns(schema) for one in windows if isinstance(one, Folding))
+        of_windows = (one.columns(schema) for one in windows)
         of_aggregates = (one.all_columns(schema) for one in self.aggregates.values())
         own = frozenset(self.by).union(*of_aggregates, *of_windows)
         triggers = () if self.emit is None else self.emit.triggers
@@ -291,7 +283,7 @@ class WindowAggregate(Operator):
         self._due = None if self.flush is None else DueRows(self.schemas_out[0], self.flush)
         first, self._rows = query.output.definitions[0], None
         self._straight = False  # tuples go into the windows as they are, results leave as they close
-        if self._slides(query) and isinstance(first, Extents):
+        if self._slides(query) and is_grid(first):
             self._rows = RowWindows(query.output, first, schema)
             return
         self._versions: Versions | None = None

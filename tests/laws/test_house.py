@@ -98,6 +98,23 @@ def inherited(text: str) -> list[str]:
     return [n.name for n in every if not set(map(ast.unparse, n.bases)) <= KINDS]
 
 
+def window_kinds() -> set[str]:
+    """Return the names of the classes of windows and of their definitions."""
+    folder = ROOT / "oop_engine" / "operators" / "windows"
+    every = [each for path in folder.glob("*.py") for each in classes(path.read_text())]
+    return {each.name for each in every if "NamedTuple" not in map(ast.unparse, each.bases)} - {"Windows"}
+
+
+def asked_for_their_class(text: str, kinds: set[str]) -> list[str]:
+    """Return the questions whether a value is of some class of ``kinds``."""
+    calls = [
+        n for n in ast.walk(parsed(text)) if isinstance(n, ast.Call) and ast.unparse(n.func) == "isinstance"
+    ]
+    cases = [n for n in ast.walk(parsed(text)) if isinstance(n, ast.MatchClass)]
+    asked = [(n, n.args[1]) for n in calls] + [(n, n.cls) for n in cases]
+    return [ast.unparse(n) for n, of in asked if kinds & set(re.findall(r"\w+", ast.unparse(of)))]
+
+
 def of_others(text: str) -> list[str]:
     """Return the fields and methods that are private to another object, and those of others that are written."""
     names = [n for n in ast.walk(parsed(text)) if isinstance(n, ast.Attribute)]
@@ -161,6 +178,30 @@ def test_parts_of_versions_write_their_own_fields_alone() -> None:
 )
 def test_a_field_of_another_class_is_found(text: str, found: list[str]) -> None:
     assert inherited(text) + of_others(text) == found
+
+
+def test_no_operator_asks_of_which_class_windows_are() -> None:
+    kinds = window_kinds()
+    assert {"Extents", "Gap", "Tumbling", "Folding", "Merging"} <= kinds
+    inside = {path: text for path, text in TEXTS.items() if path.startswith("oop_engine/operators/")}
+    found = {path: asked for path, text in inside.items() if (asked := asked_for_their_class(text, kinds))}
+    assert found == {}, "a definition answers questions (windows/definition.py)"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "isinstance(one, Extents)",
+        "isinstance(one, int | Gap)",
+        "isinstance(one, (Folding, int))",
+        "match one:\n    case Tumbling(range=1): ...",
+    ],
+)
+def test_a_question_for_a_class_of_windows_is_found(text: str) -> None:
+    assert len(asked_for_their_class(text, window_kinds())) == 1
+    assert (
+        asked_for_their_class("isinstance(one, int)\nmatch one:\n    case Page(): ...", window_kinds()) == []
+    )
 
 
 def test_no_two_public_classes_have_one_name() -> None:

@@ -57,8 +57,9 @@ ASKED_FOR = {  # by a class that others derive from, which documents them
         "oop_engine/operators/slicing/accumulator.py": ["Accumulator"],
         "oop_engine/operators/slicing/store.py": ["Store"],
         "oop_engine/operators/slicing/stores/window_store.py": ["WindowStore"],
-        "oop_engine/operators/windows/grid.py": ["Windows"],
+        "oop_engine/operators/windows/definition.py": ["Definition", "Windows"],
         "oop_engine/operators/windows/folding.py": ["Folding"],
+        "oop_engine/operators/windows/merging.py": ["Merging"],
     }.items()
     for name, _ in public(parsed(ROOT / path))
     if name.partition(".")[0] in bases

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from oop_engine import GraphError, Schema
 from oop_engine.operators import Count, Sum, WindowAggregate
-from oop_engine.operators.windows import Over
+from oop_engine.operators.windows import Merging, Over
 from oop_engine.testing import Case, contract_suite
 from tests.naive import windows as naive
 from tests.naive.sessions import sessions
@@ -34,12 +34,10 @@ class Bursts:
 
 
 @dataclass(frozen=True)
-class Pause:
+class Pause(Merging):
     """Bursts in whole units."""
 
     length: int
-    over: Over = Over.ATTRIBUTE
-    whole_stream: bool = False
 
     def check(self, times: Integers) -> None:
         assert times.size == 0 or abs(times).max() < 2**60

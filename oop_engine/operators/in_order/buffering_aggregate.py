@@ -49,7 +49,7 @@ from oop_engine.operators.slicing.tagger import bind
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import rows_of
 from oop_engine.operators.values.describe_value import describe_value
-from oop_engine.operators.windows import Extents, Over, Windows, divisible_by
+from oop_engine.operators.windows import Extents, Over, Windows, divisible_by, is_grid
 
 __all__ = ["BufferingAggregate"]
 
@@ -106,7 +106,7 @@ class BufferingAggregate(Operator):
             on = f"must be on the progressing attribute; got {self.windows}"
             msg = f"{_WHAT}: windows {on}: use WindowAggregate"
             raise GraphError(msg)
-        if not isinstance(extents, Extents) or extents.lulls:
+        if not is_grid(extents) or extents.lulls:
             on = f"must lie on a grid, and not go on through lulls; got {self.windows}"
             msg = f"{_WHAT}: windows {on}: use WindowAggregate, which keeps order"
             raise GraphError(msg)

@@ -47,7 +47,7 @@ from oop_engine.operators.filter import Filter
 from oop_engine.operators.slicing.tagger import bind
 from oop_engine.operators.split import Goes, Split
 from oop_engine.operators.window_aggregate import WindowAggregate
-from oop_engine.operators.windows import Definition, Extents, Folding, Over
+from oop_engine.operators.windows import Definition, Over, is_folded, is_grid
 
 __all__ = ["Windowing", "in_order"]
 
@@ -180,8 +180,8 @@ def _add_windows(
     results are sorted again, of the latter where they progress by their starts.
     """
     alone, definition = _windows(name, of, schema, how), _bound(of, schema)
-    by_start = of.stamp == "start" and not isinstance(definition, Extents)
-    if isinstance(definition, Folding) or by_start:
+    by_start = of.stamp == "start" and not is_grid(definition)
+    if is_folded(definition) or by_start:
         return _add_sorted(twin, name, alone, inputs)
     return twin.add(name, alone, *inputs)
 
@@ -238,7 +238,7 @@ def _windows(name: str, of: WindowAggregate, schema: Schema, how: _How) -> Opera
     """
     generous = how.slack is Slack.GENEROUS
     definition = _bound(of, schema)
-    if definition.over is not Over.ATTRIBUTE or (isinstance(definition, Folding) and definition.numbered):
+    if definition.over is not Over.ATTRIBUTE or definition.numbered:
         msg = (
             f"node {name!r}: {of.windows} has no in-order twin: in order tuples arrive in another order, and their "
             "numbers with them: number them by time (order='time', of='rank'), or run the graph as it is"
@@ -250,7 +250,7 @@ def _windows(name: str, of: WindowAggregate, schema: Schema, how: _How) -> Opera
             "when later windows of others have left: leave empty out, or run the graph as it is"
         )
         raise GraphError(msg)
-    if isinstance(definition, Extents) and not definition.lulls and how.windows == "buffer":
+    if is_grid(definition) and not definition.lulls and how.windows == "buffer":
         return BufferingAggregate(
             of.windows, of.aggregates, of.by, empty=of.empty, stamp=of.stamp, late=generous
         )

@@ -39,7 +39,7 @@ from oop_engine.operators.slicing.strategy import Query, numbered_stores
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.slicing.written import definition_of, written
 from oop_engine.operators.values.columns import Integers
-from oop_engine.operators.windows import Definition, Extents, Windows
+from oop_engine.operators.windows import Definition, Windows, is_grid
 
 __all__ = ["Changing", "changed_windows", "read_change"]
 
@@ -259,7 +259,12 @@ def changed_windows(
     for name, one in change.add.items():
         is_value = isinstance(one, Windows) and not isinstance(one, type)
         definition = one.bound(schema, f"{place}: {name!r}") if is_value else None
-        if isinstance(definition, Extents) and definition.landmark and definition.origin < change.at:
+        if (
+            definition is not None
+            and is_grid(definition)
+            and definition.landmark
+            and definition.origin < change.at
+        ):
             msg = (
                 f"{place}: {name!r} would have no window that starts at {change.at} or later, for all start at the "
                 f"origin, {definition.origin}: give it a later origin"

@@ -52,7 +52,7 @@ from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.store import Holder, Store
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 from oop_engine.operators.values.columns import Integers, by_slot
-from oop_engine.operators.windows import Definition, Extents
+from oop_engine.operators.windows import Definition, is_grid
 from oop_engine.system.knobs import knob
 
 __all__ = ["Closing", "Finals"]
@@ -356,7 +356,7 @@ class Closing:
 
 
 def _open(name: str, definition: Definition, below: int, newest: int) -> OpenWindows:
-    if not isinstance(definition, Extents):
+    if not is_grid(definition):
         return OpenWindows(name, None)
     if len(ends := definition.between(below, newest)) < 2:
         return OpenWindows(name, None, *ends)

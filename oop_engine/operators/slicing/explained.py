@@ -9,7 +9,7 @@ from oop_engine.operators.slicing.accumulators import accumulator, is_ragged
 from oop_engine.operators.slicing.panes.shared_slices import Slicing
 from oop_engine.operators.slicing.panes.slice_windows import assembly_words
 from oop_engine.operators.slicing.strategy import Query, chosen, in_bins
-from oop_engine.operators.windows import Definition, Extents, Folding, Gap
+from oop_engine.operators.windows import Definition, Gap, is_folded, is_gap, is_grid
 
 __all__ = ["explained", "explained_versions", "retained"]
 
@@ -29,11 +29,11 @@ def _why(query: Query, number: int) -> str:
     definition = query.output.definitions[number]
     if in_bins(query, definition):
         return "bins, as asked: two partial aggregates a tuple, each tuple added to all bins in its range; none is held"
-    if isinstance(definition, Folding):
+    if is_folded(definition):
         return f"slices of {definition.words()}, folded in time order once a bound has passed; tuples above it are held"
-    if isinstance(definition, Gap):
+    if is_gap(definition):
         return _runs(query, number, definition)
-    return chosen(query, definition).why if isinstance(definition, Extents) else "runs, merged as they come"
+    return chosen(query, definition).why if is_grid(definition) else definition.words()
 
 
 def _runs(query: Query, number: int, definition: Gap) -> str:
@@ -63,7 +63,7 @@ def explained_versions(query: Query, tuples: Schema) -> str:
     copied = [
         name
         for name, one in zip(query.names, query.output.definitions, strict=True)
-        if not isinstance(one, Gap | Extents) or (isinstance(one, Extents) and (one.landmark or ragged))
+        if not (is_gap(one) or (is_grid(one) and not one.landmark and not ragged))
     ]
     words = "panes, partial aggregates of windows, or runs of sessions: versions read them as they are"
     if not copied:
@@ -75,7 +75,7 @@ def explained_versions(query: Query, tuples: Schema) -> str:
 
 def retained(definitions: Iterable[Definition], by: tuple[str, ...], *, empty: bool) -> str | None:
     """Return the state of a key that stays until it ends, and why; None: bounds of the stream free all."""
-    found = [words for one in definitions if (words := getattr(one, "retains", ""))]
+    found = [words for one in definitions if (words := one.retains)]
     if empty:
         found.append("the last window of each key: empty windows follow it if another row of the key comes")
     return "; ".join(dict.fromkeys(found)) if by and found else None

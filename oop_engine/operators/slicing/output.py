@@ -32,7 +32,7 @@ from oop_engine.operators.slicing.compiled import fixed
 from oop_engine.operators.slicing.ordered.own_states import fitting, parts_of, result_type_of
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers
-from oop_engine.operators.windows import Definition, Extents, Folding, Over
+from oop_engine.operators.windows import Definition, Extents, Over, is_folded, is_grid
 from oop_engine.operators.windows.folding import checked_tie, ties
 from oop_engine.system.knobs import knob
 
@@ -96,7 +96,7 @@ class Output:
         self.add(definitions)
         self.schema = self._schema(schema, by)
         self.parts, self._of = _shared([parts_of(a, schema, place) for a in self._aggregates.values()])
-        if not all(isinstance(one, Folding) for one in self.definitions):
+        if not all(map(is_folded, self.definitions)):
             self._check_commutative()
         self.tie = _agreed_tie(self._aggregates, schema, place)
         self._ours = [is_ours(type(aggregate)) for aggregate in self._aggregates.values()]
@@ -107,12 +107,12 @@ class Output:
     def add(self, definitions: Mapping[str, Definition]) -> None:
         """Add definitions that come later; their results have the same columns."""
         for name, definition in definitions.items():
-            grid = getattr(definition, "extents", definition)  # also of windows that are folded on the bound
-            if isinstance(grid, Extents) and (grid.landmark or grid.overlap > 1):
+            grid = definition.extents
+            if grid is not None and (grid.landmark or grid.overlap > 1):
                 self._check(grid, f"{self.place}: {name!r}" if self._named else self.place)
         self.names += definitions
         self.definitions += definitions.values()
-        self._range = np.array([getattr(one, "range", None) or 0 for one in self.definitions])
+        self._range = np.array([(one.range or 0) if is_grid(one) else 0 for one in self.definitions])
         if (longest := max(map(len, self.names))) > _LONGEST:
             msg = f"{self.place}: names of windows must have at most {_LONGEST:,} characters; got one of {longest:,}"
             raise GraphError(msg)
@@ -159,7 +159,7 @@ class Output:
 
     def moments(self) -> Iterator[str]:
         """Yield for each user-defined aggregate when its tuples are folded, and for others if their order matters."""
-        held = any(isinstance(one, Folding) for one in self.definitions)
+        held = any(map(is_folded, self.definitions))
         for (name, one), of in zip(self._aggregates.items(), self._of, strict=True):
             if one.depends_on_order:
                 yield f"{name!r} depends on the order of arrival, within its error"
@@ -196,9 +196,7 @@ class Output:
 
     def _columns(self, schema: Schema) -> tuple[list[tuple[str, pa.DataType]], tuple[str, str]]:
         """Return the columns before extents, and the names of these; they must be the same for all definitions."""
-        grid = list[tuple[str, pa.DataType]](), Folding.sides
-        each = self.definitions
-        found = [(one.more(schema), one.sides) if isinstance(one, Folding) else grid for one in each]
+        found = [(one.more(schema), one.sides) for one in self.definitions]
         for name, columns in zip(self.names, found, strict=True):
             if columns != found[0]:
                 more, sides = ([*dict(some), *ends] for some, ends in (found[0], columns))

@@ -43,7 +43,7 @@ from oop_engine.operators.slicing.tagger import bind
 from oop_engine.operators.slicing.window_states import WindowOverflowError
 from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.values.describe_value import describe_value
-from oop_engine.operators.windows import Definition, Extents, Gap, Merging, Over, Windows, nested
+from oop_engine.operators.windows import Definition, Merging, Over, Windows, is_gap, is_grid, merges, nested
 
 __all__ = ["PaneRows", "PartialRows", "partial_rows"]
 
@@ -67,11 +67,11 @@ def partial_rows(
             )
             raise GraphError(msg)
     rest = aggregates, by, tuples, place, stamp
-    grids = {name: one for name, one in definitions.items() if isinstance(one, Extents) and not one.landmark}
-    gaps = {name: one for name, one in definitions.items() if isinstance(one, Gap)}
+    grids = {name: one for name, one in definitions.items() if is_grid(one) and not one.landmark}
+    gaps = {name: one for name, one in definitions.items() if is_gap(one)}
     if len(definitions) <= _MANY and len(grids) + len(gaps) == len(definitions):
         return RunRows(definitions, *rest, named=named) if gaps else PaneRows(grids, *rest, named=named)
-    if not named and isinstance(definitions[""], Merging):
+    if not named and merges(definitions[""]):
         return RunRows(definitions, *rest)
     msg = (
         f"{place}: windows must be on grids, with a range, or sessions, at most {_MANY}, for others have no panes or "
@@ -100,7 +100,7 @@ class PartialRows(ABC):
         self._states = [(of, _names(i, of.part, len(of.arrow_types())))
                         for i, of in enumerate(map(accumulator, self.parts))]  # fmt: skip
         numbered = enumerate(definitions.values())
-        self.grids = {number: one for number, one in numbered if isinstance(one, Extents)}
+        self.grids = {number: one for number, one in numbered if is_grid(one)}
         self.schema = self._schema(tuples, by, place)
 
     @property
@@ -209,7 +209,7 @@ class RunRows(PartialRows):
 
     def __init__(self, definitions: Mapping[str, Definition], *given: Any, **named: Any) -> None:
         super().__init__(definitions, *given, **named)
-        merging = {n: one for n, one in enumerate(definitions.values()) if isinstance(one, Merging)}
+        merging = {n: one for n, one in enumerate(definitions.values()) if merges(one)}
         self.nested: dict[int, Merging] = {**nested(merging)} or merging
 
     def of_page(self, page: Page) -> Page:

@@ -42,9 +42,17 @@ from oop_engine.operators.slicing.stores.slice_ring import SliceRing
 from oop_engine.operators.slicing.stores.tail import Tail
 from oop_engine.operators.slicing.stores.whole_store import WholeStore
 from oop_engine.operators.slicing.stores.window_store import WindowStore
-from oop_engine.operators.windows import Definition, Extents, Folding, Gap, Merging, Over, nested
-from oop_engine.operators.windows.slide_by_tuple import Asked
-from oop_engine.operators.windows.whole import Whole
+from oop_engine.operators.windows import (
+    Definition,
+    Extents,
+    Gap,
+    Merging,
+    Over,
+    is_folded,
+    is_grid,
+    merges,
+    nested,
+)
 
 __all__ = ["Assembly", "Query", "Strategy", "checked_query", "chosen", "in_bins", "numbered_stores", "stores"]
 
@@ -98,7 +106,7 @@ class Query:
     def granularity(self) -> int:
         """The length whose multiples all windows end at; 1 where that follows from tuples."""
         every = self.output.definitions
-        grids = [one for one in every if isinstance(one, Extents) and one.over is Over.ATTRIBUTE]
+        grids = [one for one in every if is_grid(one) and one.over is Over.ATTRIBUTE]
         lengths = (length for one in grids for length in (one.slide, one.origin))
         return gcd(*lengths) if len(grids) == len(every) else 1
 
@@ -110,7 +118,7 @@ class Query:
             return []
         definitions = self.output.definitions
         some = ((number, definitions[number]) for number in self.numbers)
-        return shared(definitions, [n for n, one in some if isinstance(one, Extents) and not one.landmark])
+        return shared(definitions, [n for n, one in some if is_grid(one) and not one.landmark])
 
     @cached_property
     def alone(self) -> list[int]:
@@ -137,7 +145,7 @@ def numbered_stores(query: Query) -> Iterator[tuple[list[int], Store]]:
         yield slicing.shape[3].tolist(), SliceRing(query.output, slicing, query.assembly)
     if gaps := query.gaps:
         yield list(gaps), _runs(query, gaps)
-    folded = {n: one for n in query.alone if isinstance(one := query.output.definitions[n], Folding)}
+    folded = {n: one for n in query.alone if is_folded(one := query.output.definitions[n])}
     shared = {} if query.changing else shared_tuples(folded, query.schema, query.read, query.output)
     for number in query.alone:
         if number not in gaps:
@@ -157,13 +165,13 @@ def checked_query(query: Query) -> None:
             )
             raise GraphError(msg)
     for number in query.alone:
-        extents = query.output.definitions[number]
-        if isinstance(extents, Extents):
-            _check_strategy(query, extents)
-            in_table = not (chosen(query, extents).kept == "adaptive" and is_compiled(query.parts))
+        definition = query.output.definitions[number]
+        if is_grid(definition):
+            _check_strategy(query, definition)
+            in_table = not (chosen(query, definition).kept == "adaptive" and is_compiled(query.parts))
             named = f"{place}: {query.names[number]!r}" if query.share else place
-            check_overlap(extents, named, in_table=in_table)
-        elif not in_bins(query, extents):
+            check_overlap(definition, named, in_table=in_table)
+        elif not in_bins(query, definition):
             _check_merging(query, query.names[number])
 
 
@@ -198,18 +206,16 @@ def _check_strategy(query: Query, extents: Extents) -> None:
 
 def _store(query: Query, number: int, held: Held | None = None) -> Store:
     definition = query.output.definitions[number]
-    if isinstance(definition, Extents):
+    rest = query.parts, query.output.stamp
+    if is_grid(definition):
         return _STORES[chosen(query, definition).kept](query, number, definition)
-    if isinstance(definition, Asked) and in_bins(query, definition):
-        return BinStore(number, definition, query.parts, query.output.stamp)
-    if isinstance(definition, Folding):
+    if is_folded(definition):
+        if in_bins(query, definition):
+            return BinStore(number, definition, *rest)
         return OrderedStore(number, definition, query.output, query.schema, query.read, held)
-    if not isinstance(definition, Merging):
-        kind, way = type(definition).__name__, "give Extents, a Folding, or one with the methods of Merging"
-        msg = f"{query.output.place}: no store keeps windows of {kind}; {way}"
-        raise GraphError(msg)
-    if isinstance(definition, Whole) and not is_ragged(query.parts):
-        return WholeStore(number, definition, query.parts, query.output.stamp)
+    assert merges(definition)
+    if definition.single and not is_ragged(query.parts):
+        return WholeStore(number, definition, *rest)
     return _runs(query, {number: definition})
 
 
@@ -237,9 +243,7 @@ def in_bins(query: Query, definition: Definition) -> bool:
     """Tell whether windows are put together in bins: a window for each tuple, of parts in any order, as asked."""
     if query.strategy != "bins" or query.empty or not query.output.commutative or is_ragged(query.parts):
         return False
-    if not isinstance(definition, Asked) or definition.of != "tuple":
-        return False
-    return not definition.reads and not definition.own
+    return is_folded(definition) and definition.trailing is not None
 
 
 def _can_adapt(extents: Extents) -> bool:

@@ -25,11 +25,7 @@ from oop_engine.operators.aggregates import Aggregation
 from oop_engine.operators.keys.group_match import GroupMatch
 from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.values.columns import Integers, begins_of, filled_up
-from oop_engine.operators.windows import Definition, Extents, Gap, Over, Windows
-from oop_engine.operators.windows.capped import Capped
-from oop_engine.operators.windows.folding import Folding
-from oop_engine.operators.windows.landmark import Gridded, Since
-from oop_engine.operators.windows.whole import Ended, Whole
+from oop_engine.operators.windows import Definition, Over, Windows
 from oop_engine.system.knobs import knob
 
 __all__ = ["Tagger", "bind", "ranks"]
@@ -46,7 +42,7 @@ def bind(
     Where ``aggregates`` depend on the order of tuples it is one that is folded on the bound, if there is one.
     """
     if isinstance(windows, type) or not hasattr(windows, "bound"):  # asking a protocol takes 20 times as long
-        way = ": write bound(self, schema, place), which returns self" if isinstance(windows, Folding) else ""
+        way = ": write bound(self, schema, place), which returns self" if hasattr(windows, "known_by") else ""
         msg = f"{place}: windows must be a value such as Tumbling('1 min'); got {windows!r}{way}"
         raise GraphError(msg)
     schema.require(by, place)
@@ -54,28 +50,17 @@ def bind(
         msg = f"{place}: the columns to group by must differ; got by={list(by)}"
         raise GraphError(msg)
     definition = windows.bound(schema, place)
-    if not hasattr(definition, "over"):
-        kind, got = type(windows).__name__, f"{definition!r:.60} ({type(definition).__name__})"
-        msg = f"{place}: {kind}.bound must return a definition of windows, such as a Folding (itself); got {got}"
+    if not hasattr(definition, "known_by"):
+        kind, got = type(windows).__name__, type(definition).__name__
+        msg = (
+            f"{place}: {kind}.bound must return a definition of windows; no store keeps windows of {got}, as "
+            f"{definition!r:.60} is: return Extents, or derive the class from Merging or Folding"
+        )
         raise GraphError(msg)
-    if (definition.over is Over.GROUP_ROWS or getattr(definition, "partitioned", False)) and not by:
+    if (definition.over is Over.GROUP_ROWS or definition.partitioned) and not by:
         msg = f"{place}: partitioned windows number tuples within a group; name its columns with by=(...)"
         raise GraphError(msg)
-    return definition if all(one.commutative for one in aggregates) else _folded(definition)
-
-
-def _folded(definition: Definition) -> Definition:
-    """Return a grid, sessions or whole groups as folded on the bound; any other definition as it is.
-
-    A state that does not commute needs its tuples in order of time, so they are held until a bound has passed them.
-    """
-    if isinstance(definition, Gap):
-        return Capped(definition.gap)
-    if isinstance(definition, Whole):
-        return Ended()
-    if isinstance(definition, Extents):
-        return Since(definition) if definition.landmark else Gridded(definition)
-    return definition
+    return definition if all(one.commutative for one in aggregates) else definition.ordered()
 
 
 class Tagger:

@@ -1,8 +1,8 @@
 """Windows: which extents a stream is cut into.  Values, a kind a file.
 
-``bound`` of a kind gives its definition in whole units, which is one of three: ``Extents`` (``grid.py``: a grid),
-``Merging`` (windows that follow from their tuples, and merge), ``Folding`` (windows that need the order of time).  A
-store in ``slicing/`` serves each, so a new kind is a file here.
+``bound`` of a kind gives its definition in whole units (``definition.py``), which is one of three: ``Extents`` (a
+grid, ``grid.py``), ``Merging`` (windows that follow from their tuples, and merge), ``Folding`` (windows that need the
+order of time).  A store in ``slicing/`` serves each, so a new kind is a file here.
 """
 
 from __future__ import annotations
@@ -17,20 +17,25 @@ if TYPE_CHECKING:
         RowsBetween as RowsBetween,
         TupleBased as TupleBased,
     )
+    from oop_engine.operators.windows.definition import (
+        Definition as Definition,
+        Over as Over,
+        Windows as Windows,
+        completed_by_rows as completed_by_rows,
+    )
     from oop_engine.operators.windows.delimited import Delimited as Delimited
     from oop_engine.operators.windows.folding import (
         Due as Due,
         FinalTuples as FinalTuples,
         Folding as Folding,
         SliceView as SliceView,
+        is_folded as is_folded,
     )
     from oop_engine.operators.windows.frames import Frames as Frames
     from oop_engine.operators.windows.grid import (
-        Definition as Definition,
         Extents as Extents,
-        Over as Over,
-        Windows as Windows,
         divisible_by as divisible_by,
+        is_grid as is_grid,
     )
     from oop_engine.operators.windows.intervals import (
         FixedBand as FixedBand,
@@ -38,10 +43,11 @@ if TYPE_CHECKING:
     )
     from oop_engine.operators.windows.landmark import Landmark as Landmark
     from oop_engine.operators.windows.last_rows import LastRows as LastRows
-    from oop_engine.operators.windows.merging import Merging as Merging
+    from oop_engine.operators.windows.merging import Merging as Merging, merges as merges
     from oop_engine.operators.windows.session import (
         Gap as Gap,
         Session as Session,
+        is_gap as is_gap,
         nested as nested,
     )
     from oop_engine.operators.windows.slide_by_tuple import SlideByTuple as SlideByTuple

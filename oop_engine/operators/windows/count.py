@@ -11,7 +11,8 @@ from oop_engine.core.errors import GraphError
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length, to_units
 from oop_engine.operators.windows.folding import checked_tie
-from oop_engine.operators.windows.grid import LONGEST, Extents, Over
+from oop_engine.operators.windows.definition import Over
+from oop_engine.operators.windows.grid import LONGEST, Extents
 from oop_engine.operators.windows.ranked import Neighbours, Ranked
 
 __all__ = ["FARTHEST", "PartitionedTupleBased", "RowsBetween", "TupleBased"]
@@ -51,6 +52,16 @@ class TupleBased:
     order: Order = "arrival"
     tie: Sequence[str] = ()
 
+    @property
+    def by_arrival(self) -> bool:
+        """Whether tuples are numbered as they arrive."""
+        return self.order == "arrival"
+
+    @property
+    def completed_by(self) -> str:
+        """Return "rows" where the last row of a window completes it, else "punctuation"."""
+        return "rows" if self.by_arrival else "punctuation"
+
     def bound(self, schema: Schema, place: str = "TupleBased") -> Extents | Ranked:
         return _rows(self, Over.ROWS, schema, place)
 
@@ -64,6 +75,16 @@ class PartitionedTupleBased:
     slide: Length
     order: Order = "arrival"
     tie: Sequence[str] = ()
+
+    @property
+    def by_arrival(self) -> bool:
+        """Whether tuples are numbered as they arrive."""
+        return self.order == "arrival"
+
+    @property
+    def completed_by(self) -> str:
+        """Return "rows" where the last row of a window completes it, else "punctuation"."""
+        return "rows" if self.by_arrival else "punctuation"
 
     def bound(self, schema: Schema, place: str = "PartitionedTupleBased") -> Extents | Ranked:
         return _rows(self, Over.GROUP_ROWS, schema, place)

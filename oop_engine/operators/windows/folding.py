@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,7 @@ from oop_engine.core.punctuation import FOREVER, NEVER, shift
 from oop_engine.core.schema import Schema
 from oop_engine.operators.kernels.sliding import bisect
 from oop_engine.operators.values.columns import new_rows
-from oop_engine.operators.windows.grid import Over
+from oop_engine.operators.windows.definition import Definition, Integers, KnownBy
 
 __all__ = [
     "Due",
@@ -38,10 +38,10 @@ __all__ = [
     "checked_many",
     "checked_tie",
     "checked_times",
+    "is_folded",
     "ties",
 ]
 
-Integers = NDArray[np.int64]
 _MOST = 10_000_000  # windows of a group that one bound completes; more are a clock that is wrong
 
 
@@ -138,7 +138,7 @@ class Due(NamedTuple):
     join: Integers | None = None
 
 
-class Folding(ABC):
+class Folding(Definition, ABC):
     """Base of definitions whose tuples are folded in time order, once a bound has passed them.
 
     ``places`` and ``due`` are asked of each; the rest has defaults.  ``whole_stream``: slices are cut by the tuples of
@@ -150,21 +150,18 @@ class Folding(ABC):
     columns that have the extents.  ``retains``: the state of a group that stays until it ends, and why; "": none does.
     """
 
-    over: ClassVar[Over] = Over.ATTRIBUTE
-    whole_stream: bool = False
+    known_by: ClassVar[KnownBy] = "order"
     tie: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
     keeps: tuple[str, ...] = ()
     tagged: bool = False
     peeks: ClassVar[bool] = False
-    numbered: bool = False
     counts: bool = False
-    partitioned: bool = False
-    sides: ClassVar[tuple[str, str]] = ("window_start", "window_end")
 
     @property
-    def retains(self) -> str:
-        return ""
+    def trailing(self) -> int | None:
+        """Return the range where each tuple has a window, of the tuples so long before it; None: other windows."""
+        return None
 
     @abstractmethod
     def places(self, final: FinalTuples) -> Integers:
@@ -202,13 +199,14 @@ class Folding(ABC):
         """Return the columns that it reads of tuples; here all where there are tags, which may be of any."""
         return frozenset(schema.names if self.tagged else (*self.tie, *self.reads, *self.keeps))
 
-    def more(self, schema: Schema) -> list[tuple[str, pa.DataType]]:
-        """Return names and types of the columns that results have before their extents."""
-        return []
-
     def check(self, times: Integers) -> None:
         """Raise ``ContractError`` if the windows of these times would not fit 64 bits."""
         checked_times(times, 0, 1)
+
+
+def is_folded(definition: Definition) -> TypeGuard[Folding]:
+    """Tell whether the windows of a tuple are known once a bound has passed it."""
+    return definition.known_by == "order"
 
 
 def checked_times(times: Integers, before: int, behind: int) -> None:

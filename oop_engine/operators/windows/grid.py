@@ -1,8 +1,8 @@
-"""Grids: windows that begin and end at fixed places, and the protocol of all definitions.
+"""Grids: windows that begin and end at fixed places.
 
-A window definition is a value with lengths as users write them.  ``bound`` turns it into a definition in plain integers
-in the unit of the progressing attribute; of a grid these are ``Extents``, with the three functions of the thesis: which
-windows a tuple is in (``wids``), what a window covers (``extent``), and which windows a bound closes (``closed_by``).
+Their definition is ``Extents``, with the three functions of the thesis: which windows a tuple is in (``wids``), what a
+window covers (``extent``), and which windows a bound closes (``closed_by``).  For aggregates that depend on the order
+of tuples they are folded on the bound, as ``Gridded`` and ``Since``.
 
 Window ``w`` of a sliding window covers ``[origin + (w+1)*slide - range, origin + (w+1)*slide)``.
 ``range`` need not be a multiple of ``slide``; where ``slide`` is larger there are gaps, and
@@ -18,76 +18,48 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oop_engine.core.errors import ContractError, GraphError
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
+from oop_engine.operators.values.columns import spread
+from oop_engine.operators.windows.definition import Definition, Integers, KnownBy, Over, Windows
+from oop_engine.operators.windows.folding import (
+    Due,
+    FinalTuples,
+    Folding,
+    SliceView,
+    checked_many,
+    checked_times,
+)
 
 __all__ = [
     "LONGEST",
-    "Definition",
     "Extents",
-    "Over",
-    "Windows",
+    "Gridded",
+    "Since",
     "divisible_by",
     "instant_in",
+    "is_grid",
     "length_in",
     "positive",
 ]
 
-Integers = NDArray[np.int64]
+_FAR = 1 << 62
 LONGEST = 2**60
 """The longest length: leaves room for sums of three in int64."""
 
 
-class Over(Enum):
-    """The kind of position that tuples have: an attribute, or a number given on arrival."""
-
-    ATTRIBUTE = "attribute"
-    ROWS = "rows of the stream"
-    GROUP_ROWS = "rows of the group"
-
-
-class Definition(Protocol):
-    """A window definition in whole units: ``Extents``, or a kind that a store of its own knows."""
-
-    @property
-    def over(self) -> Over:
-        """The kind of position that tuples have."""
-        ...
-
-    @property
-    def whole_stream(self) -> bool:
-        """Tell whether a group's windows depend on tuples of other groups."""
-        ...
-
-
-@runtime_checkable
-class Windows(Protocol):
-    """A window definition, as it is written in a query."""
-
-    def bound(self, schema: Schema, place: str = "windows") -> Definition:
-        """Return the definition in whole units of ``schema``'s progressing attribute.
-
-        Raises ``GraphError`` in the name of ``place`` if a length is not positive or does
-        not fit the unit.
-        """
-        ...
-
-
 @dataclass(frozen=True)
-class Extents:
+class Extents(Definition):
     """A window definition in whole units; ``range`` None: everything since ``origin``.
 
     ``lulls``: of these, windows behind the last tuple are results too once a bound passes their end.
-    ``varying``: why a version of a window may not replace another one by its key; "": extents are those of the grid.
 
     All functions take and return int64 arrays and cost O(their length).
     """
@@ -97,11 +69,13 @@ class Extents:
     origin: int
     over: Over = Over.ATTRIBUTE
     lulls: bool = False
+
+    known_by: ClassVar[KnownBy] = "position"
     varying: ClassVar[str] = ""
 
     @property
-    def whole_stream(self) -> bool:
-        """Tell whether a group's windows depend on other groups: landmark windows run to the stream's last tuple."""
+    def whole_stream(self) -> bool:  # type: ignore[override]
+        """Whether a group's windows depend on other groups: landmark windows run to the stream's last tuple."""
         return self.landmark or self.over is Over.ROWS
 
     @property
@@ -110,8 +84,12 @@ class Extents:
         return self.range is None
 
     @property
+    def extents(self) -> Extents:  # type: ignore[override]
+        """The grid that windows lie on: this one."""
+        return self
+
+    @property
     def retains(self) -> str:
-        """Return the state of a group that stays until it ends, and why; "": none does."""
         if self.landmark:
             return "an aggregate of each key: landmark windows contain it until the stream ends"
         if self.over is Over.GROUP_ROWS:
@@ -133,6 +111,10 @@ class Extents:
         assert self.range is not None
         whole, rest = divmod(self.range, self.slide)
         return (2 * whole + 1, 2) if rest else (whole, 1)
+
+    def ordered(self) -> Folding:
+        """Return the windows as folded on the bound."""
+        return Since(self) if self.landmark else Gridded(self)
 
     def places(self, offsets: Any) -> Any:
         """Return in which slide offsets from the origin are."""
@@ -233,6 +215,114 @@ class Extents:
             value = least if least < low else most
             msg = f"windows: positions must lie in [{low}, {high}] for extents to fit 64 bits; got {value}"
             raise ContractError(msg)
+
+
+def is_grid(definition: Definition) -> TypeGuard[Extents]:
+    """Tell whether the windows of a tuple are known from its position."""
+    return definition.known_by == "position"
+
+
+@dataclass(frozen=True)
+class Since(Folding):
+    """Landmark windows, folded on the bound.  Slices are slides; those of windows that have left become one.
+
+    The stream's number is its first window that is still open.
+    """
+
+    extents: Extents
+    whole_stream: bool = True
+
+    @property
+    def retains(self) -> str:
+        return "an aggregate of each key: landmark windows contain it until the stream ends"
+
+    def words(self) -> str:
+        return "slides since the origin, those of windows that have left together"
+
+    def check(self, times: Integers) -> None:
+        checked_times(times, _FAR, _FAR)
+
+    def places(self, final: FinalTuples) -> Integers:
+        first, last = self.extents.wids(final.times)
+        return np.where(last >= first, first, -1)
+
+    def due(self, view: SliceView) -> Due:
+        gone, end = self._open(view), view.places[view.begins[1:] - 1] + 1
+        closed = self.extents.closed_by(view.bounds)
+        stop = np.where(view.ended, end, closed if self.extents.lulls else np.minimum(end, closed))
+        many = np.maximum(stop - gone, 0)
+        checked_many(many, gone * self.extents.slide + self.extents.origin, self.extents.slide, "Landmark")
+        groups, wids = spread(gone, many)
+        starts, ends = self.extents.extent(wids)
+        cut, everyone = np.maximum(gone, stop), np.arange(many.size)
+        high, join = view.row(view.places, groups, wids + 1), view.row(view.places, everyone, cut)
+        low = view.begins[:-1]
+        return Due(groups, starts, ends, low[groups], high, low, cut, join=join)
+
+    def _open(self, view: SliceView) -> Integers:
+        return np.maximum(view.cut, view.places[view.begins[:-1]])
+
+    def least_open(self, view: SliceView, stamp: str) -> Integers:
+        return self.extents.ends(self._open(view))
+
+    def least_later(self, bounds: Integers, stamp: str) -> Integers:
+        return self.extents.ends(self.extents.closed_by(bounds))
+
+
+@dataclass(frozen=True)
+class Gridded(Folding):
+    """Windows of ``extents``, of one length.  Slices are panes; a group's number is its first window still open."""
+
+    extents: Extents
+
+    @property
+    def over(self) -> Over:  # type: ignore[override]
+        return self.extents.over
+
+    @property
+    def retains(self) -> str:
+        return self.extents.retains
+
+    def words(self) -> str:
+        return "panes of a grid"
+
+    def check(self, times: Integers) -> None:
+        checked_times(times, _FAR, _FAR)
+        if times.size:
+            self.extents.check(int(times.min()), int(times.max()))
+
+    def places(self, final: FinalTuples) -> Integers:
+        first, last = self.extents.wids(final.times)
+        return np.where(last >= first, self.extents.pane_starts(final.times) + _FAR, -1)
+
+    def due(self, view: SliceView) -> Due:
+        cut = self.extents.closed_by(view.bounds)
+        groups, of = view.groups, np.arange(view.places.size)
+        first, last = self.extents.wids(view.first)
+        there = np.where(of > view.begins[groups], last[of - 1] + 1, first)  # by the slice before
+        low = np.maximum(np.maximum(first, there), view.cut[groups])
+        stop = np.minimum(last + 1, cut[groups])
+        many = np.where(stop > low, stop - low, 0)  # of a group without a bound it would not fit
+        rows, wids = spread(low, many)
+        starts, ends = self.extents.extent(wids)
+        groups = groups[rows]
+        low, high = view.row(view.first, groups, starts), view.row(view.first, groups, ends)
+        everyone = np.arange(view.begins.size - 1)
+        keep = view.row(view.first, everyone, self.extents.starts(cut))
+        return Due(groups, starts, ends, low, high, keep, np.maximum(view.cut, cut))
+
+    def next_due(self, view: SliceView) -> Integers:
+        return self.least_open(view, "end")
+
+    def least_open(self, view: SliceView, stamp: str) -> Integers:
+        first = self.extents.wids(view.first[view.begins[:-1]])[0]
+        return self._stamp(np.maximum(first, view.cut), stamp)
+
+    def least_later(self, bounds: Integers, stamp: str) -> Integers:
+        return self._stamp(self.extents.closed_by(bounds), stamp)
+
+    def _stamp(self, wids: Integers, stamp: str) -> Integers:
+        return self.extents.starts(wids) if stamp == "start" else self.extents.ends(wids)
 
 
 def divisible_by(windows: Windows, by: Sequence[str], schema: Schema) -> list[tuple[str, ...]]:

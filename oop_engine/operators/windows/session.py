@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +26,13 @@ from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
 from oop_engine.operators.kernels.runs import begins, within
 from oop_engine.operators.windows.capped import Capped
-from oop_engine.operators.windows.grid import Definition, Over, positive
+from oop_engine.operators.windows.definition import Definition, Integers
+from oop_engine.operators.windows.grid import positive
+from oop_engine.operators.windows.merging import Merging
 from oop_engine.system.knobs import knob
 
-__all__ = ["Gap", "Session", "nested"]
+__all__ = ["Gap", "Session", "is_gap", "nested"]
 
-Integers = NDArray[np.int64]
 _SPARSE = knob(
     __name__, "_SPARSE", 64
 )  # groups there may be for each tuple of a page, else those in it are numbered
@@ -67,17 +69,18 @@ class Session:
 
 
 @dataclass(frozen=True)
-class Gap:
-    """Sessions in whole units.  Runs are given by group slot, first and last time, int64 (n,) each."""
+class Gap(Merging):
+    """Sessions in whole units."""
 
     gap: int
-    over: Over = Over.ATTRIBUTE
-    whole_stream: bool = False
 
     @property
-    def retains(self) -> str:
-        """Return the state of a group that stays until it ends: none."""
-        return ""
+    def distance(self) -> int:
+        return self.gap
+
+    def ordered(self) -> Capped:
+        """Return the sessions as folded on the bound."""
+        return Capped(self.gap)
 
     def check(self, times: Integers) -> None:
         """Raise ``ContractError`` if the windows of these times would not fit 64 bits."""
@@ -122,7 +125,12 @@ class Gap:
         return shift(bounds, self.gap)
 
 
+def is_gap(definition: Definition) -> TypeGuard[Gap]:
+    """Tell whether tuples are neighbours by their distance alone, so that windows of several such gaps nest."""
+    return definition.known_by == "neighbours" and definition.distance is not None
+
+
 def nested(definitions: Mapping[int, Definition]) -> dict[int, Gap]:
     """Return the sessions among definitions, the shortest gap first: a longer one joins sessions of a shorter one."""
-    gaps = {number: one for number, one in definitions.items() if isinstance(one, Gap)}
+    gaps = {number: one for number, one in definitions.items() if is_gap(one)}
     return dict(sorted(gaps.items(), key=lambda item: item[1].gap))

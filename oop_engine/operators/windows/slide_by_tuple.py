@@ -53,6 +53,11 @@ class SlideByTuple:
     carry: Sequence[str] = ()
     own: bool = False
 
+    @property
+    def by_arrival(self) -> bool:
+        """Whether the order of arrival decides which tuples have a window."""
+        return self.of == "arrival"
+
     def bound(self, schema: Schema, place: str = "SlideByTuple") -> Asked:
         """Return the definition in whole units of ``schema``'s progressing attribute."""
         if self.of not in get_args(Of):
@@ -95,6 +100,10 @@ class Asked(Folding):
         return (
             "the number of rows of each key: it shows which later rows have a window" if self.counts else ""
         )
+
+    @property
+    def trailing(self) -> int | None:
+        return self.range if self.of == "tuple" and not (self.reads or self.own) else None
 
     def words(self) -> str:
         each = {

@@ -9,6 +9,7 @@ Source: Akidau et al., The Dataflow Model, VLDB 2015 (global windows); Traub et 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +19,11 @@ from oop_engine.core.errors import ContractError
 from oop_engine.core.punctuation import FOREVER, shift
 from oop_engine.core.schema import Schema
 from oop_engine.operators.values.columns import new_rows
+from oop_engine.operators.windows.definition import Integers
 from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, SliceView
-from oop_engine.operators.windows.grid import Over
+from oop_engine.operators.windows.merging import Merging
 
 __all__ = ["Ended", "Global", "Whole"]
-
-Integers = NDArray[np.int64]
 
 
 @checked_arguments
@@ -49,15 +49,18 @@ class Global:
 
 
 @dataclass(frozen=True)
-class Whole:
+class Whole(Merging):
     """The window of all tuples of a group, for the store of windows that merge."""
 
-    over: Over = Over.ATTRIBUTE
-    whole_stream: bool = False
+    single: ClassVar[bool] = True
 
     @property
     def retains(self) -> str:
         return "the window of each key: it is complete when the key or the stream ends"
+
+    def ordered(self) -> Ended:
+        """Return the windows as folded on the bound."""
+        return Ended()
 
     def check(self, times: Integers) -> None:
         """Raise ``ContractError`` if the windows of these times would not fit 64 bits."""

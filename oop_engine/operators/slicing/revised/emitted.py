@@ -30,7 +30,6 @@ __all__ = ["SLOT", "AskedTriggers", "Waiting", "versioned_schema"]
 
 Mask = NDArray[np.bool_]
 _EARLY, _LATE = 0, 2  # timings
-_VARYING = "follow from tuples, so a late one may end a window: it needs a retraction"
 SLOT, NUMBER, START, END, MOMENT = range(5)  # of windows that wait
 
 
@@ -162,7 +161,7 @@ def versioned_schema(
                 "arrive, and are final once they are full: leave emit out, or count by time (order='time')"
             )
             raise GraphError(msg)
-        if emit.mode != "retracting" and (why := getattr(one, "varying", _VARYING)):
+        if emit.mode != "retracting" and (why := one.varying):
             msg = f"{place}: mode={emit.mode!r} is for windows whose extents are fixed by a grid (Tumbling, Sliding, "
             msg += f"Landmark); the extents of {name!r} {why}: use 'retracting'"
             raise GraphError(msg)

@@ -32,8 +32,7 @@ from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.store import OnTime, Store, bounds_of
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 from oop_engine.operators.values.columns import Integers, begins_of, by_slot, bytes_of, rows_of, spread
-from oop_engine.operators.windows.folding import checked_times
-from oop_engine.operators.windows.slide_by_tuple import Asked
+from oop_engine.operators.windows.folding import Folding, checked_times
 from oop_engine.system.knobs import knob
 
 __all__ = ["BinStore"]
@@ -44,8 +43,10 @@ _PAIRS = knob(__name__, "_PAIRS", 1 << 20)  # of a tuple and a bin, added at onc
 class BinStore(OnTime):
     """Bins of ``definition``, which has the ``number``: group, time of their beginning, how many tuples ask there."""
 
-    def __init__(self, number: int, definition: Asked, parts: Sequence[Part], stamp: Stamp) -> None:
+    def __init__(self, number: int, definition: Folding, parts: Sequence[Part], stamp: Stamp) -> None:
         self._number, self._definition, self._parts, self._stamp = number, definition, list(parts), stamp
+        assert definition.trailing is not None
+        self._range = definition.trailing
         self._slots, self._times, self._asked = np.empty((3, 0), np.int64)
         self._states = States(self._parts)
 
@@ -58,9 +59,8 @@ class BinStore(OnTime):
         return State(0, self._slots.size, self.alive, held)
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
-        range_ = self._definition.range
-        checked_times(times, range_, range_ + 1)
-        edges = np.tile(slots, 2), np.concatenate([times, times + range_])
+        checked_times(times, self._range, self._range + 1)
+        edges = np.tile(slots, 2), np.concatenate([times, times + self._range])
         self._cut(*edges)
         low, high = self._rows(*edges).reshape(2, -1)
         np.add.at(self._asked, low, 1)
@@ -73,7 +73,9 @@ class BinStore(OnTime):
                 self._states.add(rows, self._states.prepare(page.take(of + begin), times[of + begin]))
             except SumOverflowError as error:
                 end = self._times[error.at] + 1
-                raise WindowOverflowError(error.column, self._slots[error.at], end - range_, end) from None
+                raise WindowOverflowError(
+                    error.column, self._slots[error.at], end - self._range, end
+                ) from None
 
     def _cut(self, slots: Integers, times: Integers) -> None:
         """Let bins begin at these times; new ones have the state of the bin before them."""
@@ -109,7 +111,7 @@ class BinStore(OnTime):
         gone = self._times < bounds_of(self._slots, slots, bounds)
         rows = np.repeat(np.arange(gone.size), np.where(gone, self._asked, 0))
         states, ends = self._states.take(rows), self._times[rows] + 1
-        found = WindowStates(self._slots[rows], ends, states, self._number, ends - self._definition.range)
+        found = WindowStates(self._slots[rows], ends, states, self._number, ends - self._range)
         last = np.zeros(gone.size, np.bool_)
         last[:-1] = gone[:-1] & ~gone[1:] & (self._slots[1:] == self._slots[:-1])
         self._asked = np.where(last, 0, self._asked)

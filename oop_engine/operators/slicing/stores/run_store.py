@@ -30,7 +30,7 @@ from oop_engine.operators.slicing.runs.runs import Runs, Sides, overlapping
 from oop_engine.operators.slicing.store import OnTime, Store, bounds_of
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers, begins_of, filled_up, spread
-from oop_engine.operators.windows import Gap, Merging
+from oop_engine.operators.windows import Merging
 from oop_engine.system.knobs import knob
 
 __all__ = ["RunStore"]
@@ -54,7 +54,7 @@ class RunStore(OnTime):
         self._runs = HeldRuns(parts, overlapping(self._narrowest.begins), sides, marks)
         alone = self._narrowest if len(definitions) == 1 else None
         # The last time of a window of a wider definition counts as if it were one of the narrowest that ends there.
-        self._first = FirstWindows(alone.gap if isinstance(alone, Gap) else -1)
+        self._first = FirstWindows(-1 if alone is None or alone.distance is None else alone.distance)
 
     @property
     def alive(self) -> int:
@@ -75,7 +75,7 @@ class RunStore(OnTime):
 
     def runs_of(self, page: Page, times: Integers, slots: Integers) -> Runs:
         """Return the tuples of a page as runs.  O(tuples), and a sort if the definition does not assign runs."""
-        assign = self._narrowest.assign if isinstance(self._narrowest, Gap) else self._runs.assigned
+        assign = self._narrowest.assign or self._runs.assigned
         return self._runs.of_page(page, times, assign(slots, times))
 
     def _windows(self, runs: Runs, place: int) -> Integers:

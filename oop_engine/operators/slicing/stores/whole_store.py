@@ -26,7 +26,7 @@ from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.store import OnTime, Store
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
 from oop_engine.operators.values.columns import Integers, filled_up
-from oop_engine.operators.windows.whole import Whole
+from oop_engine.operators.windows import Merging
 
 __all__ = ["WholeStore"]
 
@@ -38,7 +38,7 @@ class WholeStore(OnTime):
     group whose end has grown since its timer was set.
     """
 
-    def __init__(self, number: int, definition: Whole, parts: Sequence[Part], stamp: Stamp) -> None:
+    def __init__(self, number: int, definition: Merging, parts: Sequence[Part], stamp: Stamp) -> None:
         self._number, self._definition, self._stamp = number, definition, stamp
         self._parts, self._states = parts, States(parts)
         self._first, self._last = np.full((2, 0), FOREVER)  # (room,)  without a tuple: FOREVER
