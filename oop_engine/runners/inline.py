@@ -17,6 +17,7 @@ from typing import Any
 from oop_engine.core.change import Change
 from oop_engine.core.errors import ContractError, UsageError
 from oop_engine.core.graphs.graph import Graph, Stream
+from oop_engine.core.graphs.statistics import Statistics
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import NEVER
@@ -42,6 +43,8 @@ class Inline:
     ``on_end`` is called with the name of a sink when its stream has ended.  ``on_change``: the graph is a part of
     another, whose runner has admitted changes; it is called with the name of a sink behind which one goes on.
     ``check=True`` checks every edge against its bounds (``contract``).  ``watch`` sees messages and states.
+    ``exact``: the state of an operator is read after each message, as it is for a ``watch``, so no peak is missed; else
+    it is before a bound behind a page, every 64 messages, and when ``statistics`` is read.
     """
 
     def __init__(
@@ -53,12 +56,12 @@ class Inline:
         on_end: Callable[[str], None] | None = None,
         on_change: Callable[[str, Change], None] | None = None,
         watch: Watch | None = None,
+        exact: bool = False,
     ) -> None:
         keep_freed()
         self.plan = plan = graph.plan()
         self.operators = plan.open()
-        self.statistics = statistics_of(plan)
-        self._agenda = agenda = Agenda(plan, self.statistics, watch)
+        self._agenda = agenda = Agenda(plan, statistics_of(plan), watch, exact=exact or watch is not None)
         self._workers = {name: Worker(name, op, agenda) for name, op in self.operators.items()}
         sinks = {
             node.name: Delivery(node.name, plan.name, on_result, on_end, on_change)
@@ -83,6 +86,14 @@ class Inline:
         self._ended: set[str] = set()
         self._fault: Exception | None = None
         self._changes, self._part, self._draining = agenda.changes, on_change is not None, False
+
+    @property
+    def statistics(self) -> Statistics:
+        """The figures of the run so far."""
+        for worker in self._workers.values():
+            if not worker.in_hand:
+                worker.read_state()
+        return self._agenda.statistics
 
     @property
     def clock_every(self) -> int | None:

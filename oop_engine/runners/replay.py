@@ -94,7 +94,7 @@ def replay(
         )  # fmt: skip
     replayed = _Replay(graph, feeds, speed, flat_out, on_tuples, Refusals("replay", bad_rows))
     replayed.check_runs_without_a_loop(on_result)
-    runner = Inline(graph, on_result or replayed.collector, check=check, watch=watch)
+    runner = Inline(graph, on_result or replayed.collector, check=check, watch=watch, exact=True)
     _run_inline(runner, replayed.steps(runner.clock_every), replayed.pace)
     return replayed.outcome(runner.statistics)
 

@@ -17,7 +17,7 @@ from oop_engine.core.graphs.graph import Plan, Stream
 from oop_engine.core.graphs.statistics import Statistics
 from oop_engine.core.operator import Emission, Message, Operator
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import NEVER
+from oop_engine.core.punctuation import FOREVER, NEVER, Linear
 from oop_engine.runners.changes import Changes
 from oop_engine.runners.dispatch import (
     DONE,
@@ -45,14 +45,18 @@ the middle goes on, which is after all else that has the same moment.
 """
 
 _MOST = knob(__name__, "_MOST", 1 << 14)  # rows, about, that an operator puts out before they are handed on
+_READ_AFTER = knob(__name__, "_READ_AFTER", 64)  # messages between two looks at a state, where nobody asks
 _NOTHING: Message | Signal = Signal.END
 
 
 class Agenda:
-    """The events to handle in a graph, the earliest moment first; the watch, and the figures of the run."""
+    """The events to handle in a graph, the earliest moment first; the watch, and the figures of the run.
 
-    def __init__(self, plan: Plan, statistics: Statistics, watch: Watch | None) -> None:
-        self.plan, self.statistics, self.watch = plan, statistics, watch
+    ``exact``: the state of an operator is read after each message that it handles, so no peak is missed.
+    """
+
+    def __init__(self, plan: Plan, statistics: Statistics, watch: Watch | None, *, exact: bool) -> None:
+        self.plan, self.statistics, self.watch, self.exact = plan, statistics, watch, exact
         self.changes = Changes(plan)
         self.heap: list[Event] = []
         self.serial = itertools.count()
@@ -73,6 +77,14 @@ class InlineRoute(Route):
         if plain and isinstance(message, Page) and message.schema is self._seen:  # as mostly
             self.count.pages += 1
             self.count.tuples += message.rows
+        elif (
+            plain
+            and message.__class__ is Linear
+            and message.below.__class__ is int
+            and NEVER <= message.below <= FOREVER
+        ):  # likewise
+            self.count.punctuations += 1
+            self.count.below = message.below
         elif not isinstance(message, Signal):
             if isinstance(message, Change) and not self.takes(message):
                 return
@@ -134,6 +146,8 @@ class Worker:
         self.open_ports = set(range(len(operator.inputs)))
         self.in_hand = False
         self._passes = type(operator).on_page is Operator.on_page and not operator.makes_progress
+        # Since its state was read: how many messages it handled, the moment of the last one, whether one was a page.
+        self._unread, self._seen, self._fed = 0, NEVER, False
         self._emissions: Iterator[Emission] | None = None  # the rest of its output ...
         self._ahead: Foresight | None = None  # ... the same, if it is made ahead ...
         self._port, self._message = 0, _NOTHING  # ... to which message
@@ -189,6 +203,9 @@ class Worker:
         operator, agenda = self.operator, self._agenda
         seen, released = (moment if one else now), (began if operator.makes_progress else born)
         rows, left, busy_s, ports = 0, 0, agenda.foreseen_s, len(self.routes)
+        is_page = isinstance(self._message, Page)
+        if self._fed and not is_page and self._emissions is None:
+            self.read_state()  # a bound may free most of it
         while True:
             try:
                 if self._emissions is None:
@@ -222,15 +239,26 @@ class Worker:
                 rows, left, began = 0, left + rows, wall()
         if left + rows > self._statistics.burst:
             self._statistics.burst = left + rows
+        self._unread, self._seen, self._fed = self._unread + 1, seen, is_page or self._fed
+        if agenda.exact or self._unread >= _READ_AFTER:
+            self.read_state()
+        done = wall()
+        self._statistics.busy_s += busy_s - agenda.foreseen_s + done - began
+        return done
+
+    def read_state(self) -> None:
+        """Take the state of the operator into the statistics, if it handled a message since that was done."""
+        agenda, operator = self._agenda, self.operator
+        if not self._unread:
+            return
         try:
             state = operator.state() if self._ahead is None else self._ahead.state
         except faults() as error:
             blame(error, agenda.plan.name, self.name, operator, self._port, self._message)
-        done = wall()
-        agenda.statistics.observe(self.name, state, seen, busy_s - agenda.foreseen_s + done - began)
+        self._unread, self._fed = 0, False
+        agenda.statistics.observe(self.name, state, self._seen, 0.0)
         if agenda.watch is not None:
-            agenda.watch.kept(seen, agenda.statistics.state)
-        return done
+            agenda.watch.kept(self._seen, agenda.statistics.state)
 
     def _emit(self, port: int, message: Message, moment: int, now: int, born: float) -> int:
         """Queue an output; return its moment."""

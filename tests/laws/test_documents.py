@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.laws.test_house import DOCUMENTS, ROOT
+from tests.laws.test_house import DOCUMENTS
+from tests.sources import ROOT
 
 FIRST_PAGES = ("README.md", "docs/tutorial.md", "docs/live.md", "docs/windows.md", "docs/semantics.md")
 """Read before a first service; details have pages of their own."""
