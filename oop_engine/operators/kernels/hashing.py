@@ -72,23 +72,23 @@ def mix_bytes(codes: Ints, offsets: Ints | NDArray[np.int32], data: NDArray[np.u
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def equal_values(values, rows, others, of, same):  # type: ignore[no-untyped-def]
+def equal_values(values, rows, others, other_rows, same):  # type: ignore[no-untyped-def]
     """Take from ``same`` the pairs whose integers differ: ``values[rows[i]]`` and ``others[of[i]]``; O(pairs).
 
     ``rows, of``: int32 (pairs,); ``same``: bool (pairs,), written.
     """
     for i in range(same.size):
-        same[i] &= values[np.uint32(rows[i])] == others[np.uint32(of[i])]
+        same[i] &= values[np.uint32(rows[i])] == others[np.uint32(other_rows[i])]
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def equal_bytes(offsets, data, rows, other_offsets, others, of, same):  # type: ignore[no-untyped-def]
+def equal_bytes(offsets, data, rows, other_offsets, others, other_rows, same):  # type: ignore[no-untyped-def]
     """Take from ``same`` the pairs whose strings of bytes differ, as ``equal_values`` does; O(bytes + pairs).
 
     ``offsets, data`` and ``other_offsets, others``: the strings of both sides, as of ``mix_bytes``.
     """
     for i in range(same.size):
-        row, other = np.uint32(rows[i]), np.uint32(of[i])
+        row, other = np.uint32(rows[i]), np.uint32(other_rows[i])
         begin, at = np.uint64(offsets[row]), np.uint64(other_offsets[other])
         size = np.uint64(offsets[row + np.uint32(1)]) - begin
         equal = size == np.uint64(other_offsets[other + np.uint32(1)]) - at

@@ -70,7 +70,7 @@ def tally(pairs, span, least, lengths, values, numbers):
     pairs int64 (n,).  Writes ``lengths`` (lists,), zeros before, and where they begin (n,) ``values`` and how many
     there are of each; returns how many values there are.
     """
-    at, of, begin = 0, 0, 0
+    at, at_list, begin = 0, 0, 0
     previous = np.int64(-1)
     for pair in pairs:
         if pair == previous:
@@ -78,8 +78,8 @@ def tally(pairs, span, least, lengths, values, numbers):
             continue
         # Lists may be empty: those that the pairs leave out are passed.
         while pair - begin >= span:
-            of, begin = of + 1, begin + span
-        lengths[of] += 1
+            at_list, begin = at_list + 1, begin + span
+        lengths[at_list] += 1
         values[at], numbers[at] = pair - begin + least, 1
         at, previous = at + 1, pair
     return at
@@ -94,16 +94,16 @@ def counted(lists, keys, span, least, lengths, values, numbers):
     cells, at = np.zeros(len(lengths) * span, np.int32), 0
     for i in range(len(keys)):
         cells[lists[i] * span + keys[i] - least] += 1
-    for of in range(len(lengths)):
+    for at_list in range(len(lengths)):
         before = at
         for value in range(span):
-            number = cells[of * span + value]
+            number = cells[at_list * span + value]
             values[at], numbers[at] = (
                 value + least,
                 number,
             )  # no branch: whether there is one cannot be foreseen
             at += number != 0
-        lengths[of] = at - before
+        lengths[at_list] = at - before
     return at
 
 

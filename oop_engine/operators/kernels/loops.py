@@ -87,23 +87,23 @@ def _above(a, b):
 
 def _of_both(monoid, a, b):
     """Return whether the state of both does not fit (negative: so it is), and that state."""
-    of = monoid.instance_class
-    better, combine, wraps = _jit(of.better), _jit(of.combine), _jit(of.wraps)
+    kind = monoid.instance_class
+    better, combine, wraps = _jit(kind.better), _jit(kind.combine), _jit(kind.wraps)
 
     def check(monoid, a, b):
         both = combine(monoid, a, b)
         return wraps(monoid, b, both), both
 
-    if of.combine is Monoid.combine:
+    if kind.combine is Monoid.combine:
         return lambda monoid, a, b: (0, _chosen(better(monoid, a, b), a, b))
-    return (lambda monoid, a, b: (0, combine(monoid, a, b))) if of.wraps is Monoid.wraps else check
+    return (lambda monoid, a, b: (0, combine(monoid, a, b))) if kind.wraps is Monoid.wraps else check
 
 
 def _of_more(monoid, held, given):
     """Return whether ``held`` changes by a tuple (negative: it does not fit), and to which state."""
-    of = monoid.instance_class
-    lift, add, combine = _jit(of.lift), _jit(of.add), _jit(of.combine)
-    better, wraps = _jit(of.better), _jit(of.wraps)
+    kind = monoid.instance_class
+    lift, add, combine = _jit(kind.lift), _jit(kind.add), _jit(kind.combine)
+    better, wraps = _jit(kind.better), _jit(kind.wraps)
 
     def choose(monoid, held, given):
         one = lift(monoid, given)
@@ -115,11 +115,11 @@ def _of_more(monoid, held, given):
         return wraps(monoid, one, both) | 1, both
 
     # In this order: one of the two; may wrap; adds a tuple by itself; lifts it and combines.
-    if of.combine is Monoid.combine:
+    if kind.combine is Monoid.combine:
         return choose
-    if of.wraps is not Monoid.wraps:
+    if kind.wraps is not Monoid.wraps:
         return check
-    if of.add is not Monoid.add:
+    if kind.add is not Monoid.add:
         return lambda monoid, held, given: (1, add(monoid, held, given))
     return lambda monoid, held, given: (1, combine(monoid, held, lift(monoid, given)))
 

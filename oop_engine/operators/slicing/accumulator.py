@@ -268,15 +268,15 @@ def register_accumulator(*kinds: str) -> Callable[[A], A]:
         msg = f"register_accumulator takes names of kinds of parts; got {kinds!r:.80}: {way}"
         raise UsageError(msg)
 
-    def register(of: A) -> A:
-        given: object = of
+    def register(kept: A) -> A:
+        given: object = kept
         if not (isinstance(given, type) and issubclass(given, Accumulator)):
-            msg = f"register_accumulator: must be above a class derived from Accumulator; got {of!r:.80}"
+            msg = f"register_accumulator: must be above a class derived from Accumulator; got {kept!r:.80}"
             raise UsageError(msg)
         for kind in kinds:
-            ACCUMULATORS.register(kind, of, of.__module__)
+            ACCUMULATORS.register(kind, kept, kept.__module__)
         accumulator.cache_clear()  # a cell of a notebook that runs again brings another class
-        return of
+        return kept
 
     return register
 

@@ -160,16 +160,16 @@ class Output:
     def moments(self) -> Iterator[str]:
         """Yield for each user-defined aggregate when its tuples are folded, and for others if their order matters."""
         held = any(map(is_folded, self.definitions))
-        for (name, one), of in zip(self._aggregates.items(), self._of, strict=True):
-            if one.depends_on_order:
+        for (name, aggregate), part_numbers in zip(self._aggregates.items(), self._of, strict=True):
+            if aggregate.depends_on_order:
                 yield f"{name!r} depends on the order of arrival, within its error"
-            if any(self.parts[i].user is not None for i in of):
+            if any(self.parts[i].user is not None for i in part_numbers):
                 when = "folded as they come, in any order"
                 if held:
                     when = "held where windows follow from their order"
-                if not one.commutative:
+                if not aggregate.commutative:
                     when = f"held until a bound has passed them, {ties(self.tie)}"
-                yield f"{name!r} is {'' if one.commutative else 'not '}commutative: tuples are {when}"
+                yield f"{name!r} is {'' if aggregate.commutative else 'not '}commutative: tuples are {when}"
 
     def _schema(self, schema: Schema, by: tuple[str, ...]) -> Schema:
         if len(kinds := {one.over for one in self.definitions}) > 1:
@@ -225,10 +225,10 @@ class Output:
     def gap(self, extents: Extents, low: int, stop: int, keys: Mapping[str, pa.Array]) -> ContractError:
         """Return the error that windows ``low`` to ``stop`` (exclusive) of a group are too many without a tuple."""
         first, last = extents.extent(np.array([low, stop - 1]))[1].tolist()
-        of = f" of group { {name: values_of(key[:1])[0] for name, key in keys.items()} }" if keys else ""
+        named = f" of group { {name: values_of(key[:1])[0] for name, key in keys.items()} }" if keys else ""
         msg = (
             f"{self.place}: one punctuation may complete at most {MOST_WINDOWS:,} windows without a tuple; got "
-            f"{stop - low:,}{of}, which end from {first} to {last}, every {extents.slide} {self.schema.unit}: if "
+            f"{stop - low:,}{named}, which end from {first} to {last}, every {extents.slide} {self.schema.unit}: if "
             "one clock is wrong, put a Guard in front to turn its tuples away; else take a longer slide"
         )
         return ContractError(msg)
@@ -278,8 +278,8 @@ class Output:
         for aggregate, kind, parts, ours in zip(*own, strict=True):
             try:
                 found = aggregate.result(list(map(states.__getitem__, parts)), kind)
-                of = aggregate, kind, len(columns[-1]), self.place
-                results.append(found if ours else fitting(found, *of))
+                about = aggregate, kind, len(columns[-1]), self.place
+                results.append(found if ours else fitting(found, *about))
             except SumOverflowError as error:
                 start, end = (side[error.at].cast(pa.int64()).as_py() for side in columns[-2:])
                 keys = {name: key[error.at :] for name, key in zip(self._by, columns, strict=False)}
@@ -304,5 +304,5 @@ def _agreed_tie(aggregates: Mapping[str, Aggregation], schema: Schema, place: st
 def _shared(parts: Sequence[tuple[Part, ...]]) -> tuple[list[Part], list[list[int]]]:
     """Return the parts that differ, and which of them each aggregate is made of."""
     place: dict[Part, int] = {}
-    of = [[place.setdefault(part, len(place)) for part in some] for some in parts]
-    return list(place), of
+    numbers = [[place.setdefault(part, len(place)) for part in some] for some in parts]
+    return list(place), numbers

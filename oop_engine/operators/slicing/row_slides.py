@@ -149,10 +149,10 @@ class RowSlide:
     integers that a kind of slide has beside, by their names in snapshots.
     """
 
-    def __init__(self, of: Compiled, given: pa.DataType, panes: RowPanes) -> None:
-        self.of, self.panes = of, panes
-        self._loops = loops(of.monoid)
-        self._identity = _narrowed(of, given)
+    def __init__(self, accumulator: Compiled, given: pa.DataType, panes: RowPanes) -> None:
+        self.accumulator, self.panes = accumulator, panes
+        self._loops = loops(accumulator.monoid)
+        self._identity = _narrowed(accumulator, given)
         self._width = sum(value.nbytes for value in self._identity)
         self._at, self.own = 0, dict[str, Any]()
         self._ring, self._back, self._open = self._cells(1), self._cells(1), self._cells(1)
@@ -162,13 +162,13 @@ class RowSlide:
 
         O(rows), in kernels.  Raises ``SumOverflowError`` with the window in which a sum would wrap.
         """
-        times = _NO_RUNS if self.of.of_column else np.arange(number, number + page.rows)
-        *given, known = self.of.prepare(page, times)
+        times = _NO_RUNS if self.accumulator.of_column else np.arange(number, number + page.rows)
+        *given, known = self.accumulator.prepare(page, times)
         if not self.panes.of_one:
             panes = self._runs(passed, given, known, passed.starts, passed.ends)
             self._open = tuple(column[-1:].copy() for column in panes)
             return self._slide(tuple(column[:-1] for column in panes), passed)
-        if type(self.of.monoid).lift is monoids.Monoid.lift and not known.size:
+        if type(self.accumulator.monoid).lift is monoids.Monoid.lift and not known.size:
             return self._slide(self._cast(given), passed)
         starts = fixed(np.arange(page.rows + 1))
         return self._slide(self._runs(passed, given, known, starts[:-1], starts[1:]), passed)
@@ -210,7 +210,7 @@ class RowSlide:
             )
 
     def _loaded(self, saved: Saved, cells: int | None) -> Arrays:
-        return self._cast(self.of.read(saved, (cells,)))
+        return self._cast(self.accumulator.read(saved, (cells,)))
 
     def _cast(self, states: Iterable[NDArray[Any]]) -> Arrays:
         kept = zip(states, self._identity, strict=True)
@@ -227,9 +227,9 @@ class RowSlide:
         panes = self._cells(starts.size)
         for column, last in zip(panes, self._open, strict=True):
             column[0] = last[0]
-        at = self._loops.add_runs(self.of.monoid, panes, starts, ends, tuple(given), known)
+        at = self._loops.add_runs(self.accumulator.monoid, panes, starts, ends, tuple(given), known)
         if at >= 0:
-            raise SumOverflowError(self.of.part.column, self.panes.window_of(passed.pane + at))
+            raise SumOverflowError(self.accumulator.part.column, self.panes.window_of(passed.pane + at))
         return panes
 
     def _make_room(self, panes: int) -> None:
@@ -249,14 +249,14 @@ class RowSlide:
         out = tuple(np.empty(panes[0].size, value.dtype) for value in self._identity)
         panes = tuple(map(fixed, panes))
         stacks = self._at, self.panes.length, self._back, self._ring
-        self._at = int(self._loops.slide(self.of.monoid, panes, *stacks, out))
+        self._at = int(self._loops.slide(self.accumulator.monoid, panes, *stacks, out))
         return out if self.panes.step == 1 else tuple(c[passed.first :: self.panes.step].copy() for c in out)
 
 
-def _narrowed(of: Compiled, given: pa.DataType) -> tuple[np.generic, ...]:
+def _narrowed(accumulator: Compiled, given: pa.DataType) -> tuple[np.generic, ...]:
     """Return the state of no values, in 32 bits where a column of integers has no more."""
-    extreme = of.of_column and isinstance(of.monoid, monoids.Smallest | monoids.Largest)
-    if extreme and not of.part.floating and given.bit_width <= 32 and given != pa.uint32():
+    extreme = accumulator.of_column and isinstance(accumulator.monoid, monoids.Smallest | monoids.Largest)
+    if extreme and not accumulator.part.floating and given.bit_width <= 32 and given != pa.uint32():
         ends = np.iinfo(np.int32)
-        return (np.int32(ends.min if isinstance(of.monoid, monoids.Largest) else ends.max),)
-    return of.identity
+        return (np.int32(ends.min if isinstance(accumulator.monoid, monoids.Largest) else ends.max),)
+    return accumulator.identity

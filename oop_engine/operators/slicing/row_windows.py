@@ -98,11 +98,11 @@ class RowWindows:
             slide.load(state)
 
     def _slide(self, part: Part) -> RowSlide:
-        of = accumulator(part)
-        assert isinstance(of, Compiled)
+        chosen = accumulator(part)
+        assert isinstance(chosen, Compiled)
         column = pa.null() if part.column is None else self._schema.type_of(part.column)
-        kind = _SLIDES.get(type(of.monoid), RowSlide) if of.of_column else RowSlide
-        return kind(of, column, self._panes)
+        kind = _SLIDES.get(type(chosen.monoid), RowSlide) if chosen.of_column else RowSlide
+        return kind(chosen, column, self._panes)
 
     def _results(self, passed: Passed, states: list[Arrays]) -> Iterable[Emission]:
         """Return the windows that are complete, in pages."""
@@ -144,15 +144,15 @@ class RowWindows:
 class FloatSum(RowSlide):
     """Sums of floats; those of a run are added up in vector instructions, in an order that no page cut changes."""
 
-    def __init__(self, of: Compiled, given: pa.DataType, panes: RowPanes) -> None:
-        super().__init__(of, given, panes)
+    def __init__(self, accumulator: Compiled, given: pa.DataType, panes: RowPanes) -> None:
+        super().__init__(accumulator, given, panes)
         self._begin()
 
     def _begin(self) -> None:
         self.own = {"lanes": np.zeros(runs.LANES), "held": 0}  # of the open pane: sums side by side, tuples
 
     def add(self, page: Page, passed: Passed, number: int) -> Arrays:
-        values = numbers(page.column(self.of.part.column or ""), *_NATIVE)
+        values = numbers(page.column(self.accumulator.part.column or ""), *_NATIVE)
         if self.panes.of_one:
             return self._slide((values,), passed)
         panes = np.empty(passed.panes + 1)
@@ -169,12 +169,12 @@ class FloatSum(RowSlide):
 class IntegerSum(RowSlide):
     """Sums of integers of at most 32 bits."""
 
-    def __init__(self, of: Compiled, given: pa.DataType, panes: RowPanes) -> None:
-        super().__init__(of, given, panes)
+    def __init__(self, accumulator: Compiled, given: pa.DataType, panes: RowPanes) -> None:
+        super().__init__(accumulator, given, panes)
         self.own = {"total": np.zeros(2, np.int64)}
 
     def add(self, page: Page, passed: Passed, number: int) -> Arrays:
-        values = numbers(page.column(self.of.part.column or ""), pa.int64())
+        values = numbers(page.column(self.accumulator.part.column or ""), pa.int64())
         if self.panes.of_one:
             return self._slide((values,), passed)
         panes = np.empty(passed.panes + 1, np.int64)
@@ -215,15 +215,15 @@ class CarriedSum(IntegerSum):
 class RowCount(IntegerSum):
     """Counts of tuples, or of values: the tuples of a window less the nulls, which slide only if there are some."""
 
-    def __init__(self, of: Compiled, given: pa.DataType, panes: RowPanes) -> None:
-        super().__init__(of, given, panes)
+    def __init__(self, accumulator: Compiled, given: pa.DataType, panes: RowPanes) -> None:
+        super().__init__(accumulator, given, panes)
         self.own["since"] = -1  # the last null is among the tuples before this; -1: no null is in sight
 
     def add(self, page: Page, passed: Passed, number: int) -> Arrays:
         tuples = self.panes.numbers(passed, number + len(page))
         if not self._nulls_in_sight(page, number):
             return (tuples,)
-        known = valid(page.column(self.of.part.column or ""))
+        known = valid(page.column(self.accumulator.part.column or ""))
         panes = np.empty(passed.panes + 1, np.int64)
         if self.panes.of_one:
             panes = (~known).astype(np.int64)
@@ -239,7 +239,7 @@ class RowCount(IntegerSum):
         return (tuples,) if self.own["since"] < 0 else (tuples - super().rest(passed, number)[0],)
 
     def _nulls_in_sight(self, page: Page, number: int) -> bool:
-        column = self.of.part.column
+        column = self.accumulator.part.column
         if column is not None and page.column(column).null_count:
             self.own["since"] = number + len(page)
         elif 0 <= self.own["since"] <= number - self.panes.range - self.panes.slide:

@@ -84,7 +84,9 @@ class Lists(Accumulator):
             msg = f"the lists of one partial aggregate of {self.part.column!r} must be as long as each other"
             raise ContractError(msg)
         pairs = zip((column.flatten() for column in columns), self.flat, strict=True)
-        flat = tuple(c if isinstance(of, pa.Array) else c.to_numpy().astype(of.dtype) for c, of in pairs)
+        flat = tuple(
+            c if isinstance(empty, pa.Array) else c.to_numpy().astype(empty.dtype) for c, empty in pairs
+        )
         return state_of(Ragged.of(lengths.to_numpy().astype(np.int64), flat, self.kind))
 
 

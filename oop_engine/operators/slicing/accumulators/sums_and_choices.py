@@ -100,9 +100,9 @@ class _Logs(Compiled):
     identity = (np.float64(0),)
 
     def prepare(self, page: Page, times: Integers) -> Arrays:
-        of, valid = super().prepare(page, times)
+        values, valid = super().prepare(page, times)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.log(of), valid
+            return np.log(values), valid
 
 
 @register_accumulator("product")

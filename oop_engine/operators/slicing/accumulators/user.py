@@ -47,45 +47,45 @@ class _User(Accumulator):
 
 
 def _put(
-    merged: list[NDArray[Any]], rows: NDArray[np.bool_], of: Callable[[Arrays, Arrays], Arrays], a: Arrays,
+    merged: list[NDArray[Any]], rows: NDArray[np.bool_], function: Callable[[Arrays, Arrays], Arrays], a: Arrays,
     b: Arrays,
 ) -> list[NDArray[Any]]:  # fmt: skip
     """Return ``merged`` with the results of a function of the user in some rows."""
     some = np.flatnonzero(rows)
-    together = of(tuple(state[some] for state in a[1:]), tuple(state[some] for state in b[1:]))
+    together = function(tuple(state[some] for state in a[1:]), tuple(state[some] for state in b[1:]))
     states = _states(together, [column.dtype for column in merged], some.size, "combine")
     for column, new in zip(merged, states, strict=True):
         column[some] = new
     return merged
 
 
-def _states(found: Any, types: list[np.dtype[Any]], rows: int, of: str) -> list[NDArray[Any]]:
+def _states(found: Any, types: list[np.dtype[Any]], rows: int, function: str) -> list[NDArray[Any]]:
     """Return the states that a function of the user returned; raises ``ContractError`` for anything else."""
     arrays = found if isinstance(found, tuple | list) and len(found) == len(types) else None
     for array in arrays or ():
-        _check_whole(array, of)
+        _check_whole(array, function)
     states = None if arrays is None else [np.asarray(array) for array in arrays]
     if states is None or any(state.shape != (rows,) for state in states):
         many = f"{len(types)} array{'' if len(types) == 1 else 's'} of {rows:,} values"
         got = f"{type(found).__name__} of {len(found)}" if isinstance(found, tuple | list) else repr(found)
         got = got if states is None else f"shapes {', '.join(str(state.shape) for state in states)}"
-        msg = f"UserDefined: {of} must return a tuple of {many}, as state_types has them; got {got:.80}"
+        msg = f"UserDefined: {function} must return a tuple of {many}, as state_types has them; got {got:.80}"
         raise ContractError(msg)
-    return [_typed(state, kind, of) for state, kind in zip(states, types, strict=True)]
+    return [_typed(state, kind, function) for state, kind in zip(states, types, strict=True)]
 
 
-def _check_whole(array: Any, of: str) -> None:
+def _check_whole(array: Any, function: str) -> None:
     """Raise ``ContractError`` for an array without some of its values: the states would have values of no tuple."""
     nulls = getattr(array, "null_count", 0)
     hidden = int(np.ma.getmaskarray(array).sum()) if isinstance(array, np.ma.MaskedArray) else nulls
     if hidden:
         kind = "masked" if hidden is not nulls else "null"
         got = f"{hidden:,} {kind} values, and a state has none"
-        msg = f"UserDefined: {of} returns {got}: fill them there, or filter the rows"
+        msg = f"UserDefined: {function} returns {got}: fill them there, or filter the rows"
         raise ContractError(msg)
 
 
-def _typed(given: NDArray[Any], wanted: np.dtype[Any], of: str) -> NDArray[Any]:
+def _typed(given: NDArray[Any], wanted: np.dtype[Any], function: str) -> NDArray[Any]:
     """Return states in the type that was declared; raises ``ContractError`` for values that it would cut."""
     if given.dtype == wanted:
         return given
@@ -93,7 +93,8 @@ def _typed(given: NDArray[Any], wanted: np.dtype[Any], of: str) -> NDArray[Any]:
         typed = given.astype(wanted) if np.can_cast(given.dtype, wanted, "same_kind") else None
     if typed is None or _is_cut(typed, given):
         way_out = f"declare {given.dtype}, or cast it there"
-        msg = f"UserDefined: {of} returns {given.dtype}, and state_types has {wanted}, which would cut it: {way_out}"
+        got = f"{function} returns {given.dtype}, and state_types has {wanted}, which would cut it"
+        msg = f"UserDefined: {got}: {way_out}"
         raise ContractError(msg)
     return typed
 

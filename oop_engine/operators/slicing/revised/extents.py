@@ -58,9 +58,9 @@ def within(windows: Extents, some: Extents) -> Integers:
     at = before[count:]
     if not count:
         return np.full(at.size, -1)
-    of = ranked[at]
-    same = (slots[of] == slots[count:]) & (numbers[of] == numbers[count:])
-    return np.where((at >= 0) & same & (ends[of] >= ends[count:]), of, -1)
+    window = ranked[at]
+    same = (slots[window] == slots[count:]) & (numbers[window] == numbers[count:])
+    return np.where((at >= 0) & same & (ends[window] >= ends[count:]), window, -1)
 
 
 def _alike(windows: Extents, some: Extents) -> Integers:

@@ -130,9 +130,9 @@ class Review:
             held, places = self.table.near(extents)
         else:
             held, places = self.table.all(), np.arange(len(self.table))
-        of, numbers = self._matching(extents, held.extents), extents[1]
-        out = np.flatnonzero(of >= 0)
-        last = LastVersions(numbers.size, of[out], out, held, self._asks.adds)
+        window, numbers = self._matching(extents, held.extents), extents[1]
+        out = np.flatnonzero(window >= 0)
+        last = LastVersions(numbers.size, window[out], out, held, self._asks.adds)
         counts, before = found.states[self._counts[0]][0], taken(held.rows, last.place)
         same = self._same(rows, before, last.many == 1)
         came = np.abs(counts - last.counts)
@@ -145,15 +145,15 @@ class Review:
         leaves = fires & ~same
         if self._emit.repeat:
             leaves |= fires & (timings == ON_TIME)
-        lost = np.zeros(of.size, np.bool_)
+        lost = np.zeros(window.size, np.bool_)
         if looked is not None:
             self.waiting.forget(looked)
-            lost = looked(held.slots, held.numbers, held.ends) & (of < 0)
+            lost = looked(held.slots, held.numbers, held.ends) & (window < 0)
         waits = ~fires & (came > 0)
         self.waiting.put([column[waits] for column in (*extents, since)])
         replaced, done = lost.copy(), lost
-        replaced[out] |= leaves[of[out]]
-        done[out] = fires[of[out]]
+        replaced[out] |= leaves[window[out]]
+        done[out] = fires[window[out]]
         now = Versioned(*extents, counts, last.versions + leaves, timings, last.state, rows)
         if leaves.any() or replaced.any():
             yield self._changes(held.take(replaced & (held.versions >= 0)), now.take(leaves), before, leaves)
@@ -224,14 +224,14 @@ class Review:
             return
         extents = self._extents(closed)
         held, places = self.table.near(extents)
-        of = self._matching(extents, held.extents)
-        out = np.flatnonzero(of >= 0)
-        counts, many = np.full(closed.slots.size, -1), np.bincount(of[out], minlength=closed.slots.size)
-        counts[of[out]] = held.counts[out]
+        window = self._matching(extents, held.extents)
+        out = np.flatnonzero(window >= 0)
+        counts, many = np.full(closed.slots.size, -1), np.bincount(window[out], minlength=closed.slots.size)
+        counts[window[out]] = held.counts[out]
         # A window that is read in place only grows: with the same count its result is the same, and is not made.
         grown = counts != closed.states[self._counts[0]][0]
         settled: Mask = ~grown & ~self._is_copied[extents[1]] & (many == 1)
-        self.table.drop(places[out[settled[of[out]]]])
+        self.table.drop(places[out[settled[window[out]]]])
         yield from self.first(closed.take(np.flatnonzero(many == 0)), FINAL)
         changed = closed.take(np.flatnonzero(~settled & (many > 0)))
         if changed.slots.size:
@@ -248,8 +248,8 @@ class Review:
         known = np.zeros(windows.slots.size, np.bool_)
         if len(self.table):
             extents = self._extents(windows)
-            of = self._matching(extents, self.table.near(extents)[0].extents)
-            known[of[of >= 0]] = True
+            window = self._matching(extents, self.table.near(extents)[0].extents)
+            known[window[window >= 0]] = True
         return known
 
     def _extents(self, found: WindowStates) -> Extents:

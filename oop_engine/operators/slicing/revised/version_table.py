@@ -90,10 +90,10 @@ class _Order:
     def equal(self, wanted: Integers) -> tuple[Integers, Integers]:
         """Return the rows with the values ``wanted``, behind which of these each has.  O(log rows) each."""
         low = self._values.searchsorted(wanted)
-        of, at = spread(low, self._values.searchsorted(wanted, side="right") - low)
+        which, at = spread(low, self._values.searchsorted(wanted, side="right") - low)
         rows = self._rows[at]
         alive = self._alive[rows]
-        return of[alive], rows[alive]
+        return which[alive], rows[alive]
 
     def until(self, bound: int) -> Integers:
         """Return the rows with values of at most ``bound``.  O(rows found + log rows), and once O(rows dropped)."""
@@ -209,8 +209,8 @@ class VersionTable:
         """
         found = np.full(slots.size, FOREVER)
         for run in self._runs:
-            of, rows = run.order("slots").equal(slots)
-            np.minimum.at(found, of, getattr(run.versions, side)[rows])
+            which, rows = run.order("slots").equal(slots)
+            np.minimum.at(found, which, getattr(run.versions, side)[rows])
         return found
 
     def _found(self, rows: list[Integers]) -> tuple[Versioned, Integers]:
@@ -274,15 +274,15 @@ class LastVersions:
     windows merge; of the others the largest counts, bool (width,).
     """
 
-    def __init__(self, windows: int, of: Integers, out: Integers, held: Versioned, added: Mask) -> None:
+    def __init__(self, windows: int, window: Integers, out: Integers, held: Versioned, added: Mask) -> None:
         self.many, self.counts, self.timings = np.zeros((3, windows), np.int64)
         self.versions, self.place = np.full((2, windows), -1)
         self.state = np.zeros((windows, held.state.shape[1]), np.int64)
-        np.add.at(self.many, of, 1)
-        np.add.at(self.counts, of, held.counts[out])
-        np.maximum.at(self.versions, of, held.versions[out])
+        np.add.at(self.many, window, 1)
+        np.add.at(self.counts, window, held.counts[out])
+        np.maximum.at(self.versions, window, held.versions[out])
         sums = self.state.copy()
-        np.maximum.at(self.state, of, held.state[out])
-        np.add.at(sums, of, held.state[out])
+        np.maximum.at(self.state, window, held.state[out])
+        np.add.at(sums, window, held.state[out])
         self.state[:, added] = sums[:, added]
-        self.place[of], self.timings[of] = out, held.timings[out]
+        self.place[window], self.timings[window] = out, held.timings[out]
