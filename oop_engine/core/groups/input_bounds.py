@@ -92,7 +92,7 @@ class InputBounds:
     def punctuation(self, slots: NDArray[np.int64], below: Bounds) -> GroupWise:
         """Return bounds of some groups as a punctuation."""
         batch = pa.RecordBatch.from_arrays(self._index.keys(slots), schema=self._schema)
-        return GroupWise(batch, below)
+        return GroupWise.unchecked(batch, below)
 
     def bounds(self, columns: pa.RecordBatch, linear: Bounds, port: int | None) -> Bounds:
         """Return the bound of each row's group; ``NEVER`` where it is not known."""

@@ -230,7 +230,7 @@ class Closing:
         yield from self._close(slots, punctuation.below[of])
         holders = (*self.stores, *self._more)
         least = np.minimum.reduce([one.least_stamps(slots, of, punctuation.below) for one in holders])
-        for grown in self.progress.advance(0, GroupWise(punctuation.groups, least)):
+        for grown in self.progress.advance(0, GroupWise.unchecked(punctuation.groups, least)):
             yield 0, grown
         self.behind.raise_to(slots, of, punctuation)
         self.forget_dead()

@@ -153,7 +153,9 @@ class Extents(Definition):
             inside = NEVER < bounds < FOREVER
             return np.asarray((min(max(bounds, low), high) - self.origin) // self.slide if inside else bounds)
         given = np.asarray(bounds, np.int64)
-        cuts = (np.clip(given, low, high) - self.origin) // self.slide
+        cuts = np.minimum(np.maximum(given, low), high)
+        cuts -= self.origin
+        cuts //= self.slide
         return np.where((given == NEVER) | (given == FOREVER), given, cuts)
 
     def between(self, below: int, newest: int) -> list[tuple[int, int]]:
