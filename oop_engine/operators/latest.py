@@ -73,7 +73,9 @@ class Latest(Operator):
 
     waits = "tuples"
 
-    def __init__(self, by: Sequence[str], where: Expression, at: str = "at", weight: str = "weight") -> None:
+    def __init__(
+        self, by: Sequence[str], where: Expression, *, at: str = "at", weight: str = "weight"
+    ) -> None:
         if not by:
             msg = "Latest: by must be one column or more, such as by='truck'; got none"
             raise GraphError(msg)

@@ -117,6 +117,7 @@ class OAJoin(Operator):
         self,
         keys: Sequence[str | tuple[str, ...]] | str,
         band: Bands,
+        *,
         residual: Residual | None = None,
         punctuation: str = "individual",
         suffix: str = "_right",

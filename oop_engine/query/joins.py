@@ -80,7 +80,9 @@ def joined(
     operator = OAJoin(pairs, band, suffix=suffix, kind=how)
     if where is not None:
         whole = operator.output_schemas((left.schema, right.schema))[0]
-        operator = OAJoin(pairs, band, as_expression(where, whole, "join: where"), suffix=suffix, kind=how)
+        operator = OAJoin(
+            pairs, band, residual=as_expression(where, whole, "join: where"), suffix=suffix, kind=how
+        )
     found = of_operator("join", operator, left, right, unbounded=unbounded)
     if how in ("semi", "anti"):
         return found

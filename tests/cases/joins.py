@@ -68,13 +68,13 @@ CASES = [
     ),
     Case(
         "oa_join-expression",
-        OAJoin(ONE, Band(10, 10), pc.field("n") < pc.field("x"), punctuation="joint"),
+        OAJoin(ONE, Band(10, 10), residual=pc.field("n") < pc.field("x"), punctuation="joint"),
         (LEFT, RIGHT),
         pairs(ONE, band(10, 10), less),
     ),
     Case(
         "oa_join-function",
-        OAJoin(ONE, TumblingBand(10), more_right, punctuation="both"),
+        OAJoin(ONE, TumblingBand(10), residual=more_right, punctuation="both"),
         (LEFT, RIGHT),
         pairs(ONE, tumbling(10), lambda row: zero_if_null(row["n"]) < zero_if_null(row["n_right"])),
     ),
@@ -88,7 +88,7 @@ CASES = [
     ),
     Case(
         "oa_join-left-two_keys-residual",
-        OAJoin(TWO, TumblingBand(7), pc.field("n") < pc.field("x"), "both", kind="left"),
+        OAJoin(TWO, TumblingBand(7), residual=pc.field("n") < pc.field("x"), punctuation="both", kind="left"),
         (LEFT, RIGHT),
         of_kind("left", TWO, tumbling(7), less),
     ),
@@ -100,7 +100,7 @@ CASES = [
     ),
     Case(
         "oa_join-full-function",
-        OAJoin(TWO, TumblingBand(9), more_right, kind="full"),
+        OAJoin(TWO, TumblingBand(9), residual=more_right, kind="full"),
         (LEFT, RIGHT),
         of_kind("full", TWO, tumbling(9), lambda row: zero_if_null(row["n"]) < zero_if_null(row["n_right"])),
     ),
@@ -109,7 +109,7 @@ CASES = [
     ),
     Case(
         "oa_join-semi-residual",
-        OAJoin(TWO, Band(9, 9), pc.field("n") < pc.field("x"), kind="semi"),
+        OAJoin(TWO, Band(9, 9), residual=pc.field("n") < pc.field("x"), kind="semi"),
         (LEFT, RIGHT),
         of_kind("semi", TWO, band(9, 9), less),
     ),
@@ -118,7 +118,7 @@ CASES = [
     ),
     Case(
         "oa_join-anti-residual",
-        OAJoin(ONE, TumblingBand(7), pc.field("n") < pc.field("x"), kind="anti"),
+        OAJoin(ONE, TumblingBand(7), residual=pc.field("n") < pc.field("x"), kind="anti"),
         (LEFT, RIGHT),
         of_kind("anti", ONE, tumbling(7), less),
     ),
@@ -188,7 +188,7 @@ CASES = [
     ),
     Case(
         "oa_join-anti-speculative",
-        OAJoin(ONE, TumblingBand(7), pc.field("n") < pc.field("x"), kind="anti", speculative=True),
+        OAJoin(ONE, TumblingBand(7), residual=pc.field("n") < pc.field("x"), kind="anti", speculative=True),
         (LEFT, RIGHT),
         of_kind("anti", ONE, tumbling(7), less),
     ),

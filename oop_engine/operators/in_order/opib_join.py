@@ -73,6 +73,7 @@ class OPIBJoin(Operator):
         self,
         keys: Sequence[str | tuple[str, ...]] | str,
         band: Bands,
+        *,
         residual: Residual | None = None,
         suffix: str = "_right",
         kind: str = "inner",

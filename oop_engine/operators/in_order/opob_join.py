@@ -65,10 +65,10 @@ class OPOBJoin(Operator):
         self,
         keys: Sequence[str | tuple[str, ...]] | str,
         band: Bands,
+        *,
         residual: Residual | None = None,
         suffix: str = "_right",
         kind: str = "inner",
-        *,
         columns: Sequence[str] | None = None,
     ) -> None:
         self.terms = JoinTerms(

@@ -19,7 +19,7 @@ ch. 8, where the two architectures are compared on one plan).
 from __future__ import annotations
 
 from itertools import repeat
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pyarrow.compute as pc
 
@@ -208,12 +208,10 @@ def _twin(plan: Plan, name: str, how: _How) -> Operator:
             return Merge(len(operator.inputs))
         case OAJoin():
             terms = operator.terms
-            asked = terms.keys, terms.band, terms.residual, terms.suffix, terms.how
-            return (
-                OPIBJoin(*asked)
-                if how.join == "input"
-                else OPOBJoin(*asked, columns=_buffered(plan, name, how))
-            )
+            asked: Any = {"residual": terms.residual, "suffix": terms.suffix, "kind": terms.how}
+            if how.join == "input":
+                return OPIBJoin(terms.keys, terms.band, **asked)
+            return OPOBJoin(terms.keys, terms.band, **asked, columns=_buffered(plan, name, how))
         case Bucket() | Aggregate():
             msg = f"node {name!r}: {type(operator).__name__} has no in-order twin; use WindowAggregate for the two"
             raise GraphError(msg)

@@ -101,7 +101,7 @@ def test_keys_of_any_type(kind: pa.DataType, values: list[Any]) -> None:
     ids=["expression", "function", "mask"],
 )
 def test_residual_and_null_is_no_match(residual: Any) -> None:
-    d = Driver(OAJoin([("a", "a")], Band(5, 5), residual), TWO, TWO)
+    d = Driver(OAJoin([("a", "a")], Band(5, 5), residual=residual), TWO, TWO)
     d.feed(0, page((1, "x", 1), (1, "x", 5), (1, "x", None), schema=TWO))
     d.feed(1, page((2, "x", 3), (2, "x", None), (2, "y", 9), schema=TWO))
     assert [(r["b"], r["b_right"]) for r in d.rows()] == [(1, 3)]
@@ -431,7 +431,7 @@ def test_few_runs_are_kept_of_tuples_that_come_one_by_one() -> None:
 
 def test_a_residual_chooses_among_the_matches_of_all_runs() -> None:
     later = pc.field("ts_right") > pc.field("ts")
-    d = driver(OAJoin(ON_K, Band(5, 5), later, kind="left"))
+    d = driver(OAJoin(ON_K, Band(5, 5), residual=later, kind="left"))
     for start in (0, 2000):  # a run each: two are too many for a young one
         d.feed(0, page(*((start + i, "a") for i in range(600))))
     d.feed(1, page((1, "a"), (2599, "a"), (2001, "b")))
@@ -512,11 +512,19 @@ def other(**columns: pa.DataType) -> Schema:
             RIGHT,
             "rename",
         ),
-        (lambda: OAJoin(ON_K, Band(1, 1), pc.field("z") > 1), RIGHT, "residual must give a boolean"),
-        (lambda: OAJoin(ON_K, Band(1, 1), pc.field("ts") + 1), RIGHT, "residual must give a boolean"),
-        (lambda: OAJoin(ON_K, Band(1, 1), lambda b: b.column("ts")), RIGHT, "residual must give a boolean"),
+        (lambda: OAJoin(ON_K, Band(1, 1), residual=pc.field("z") > 1), RIGHT, "residual must give a boolean"),
         (
-            lambda: OAJoin(ON_K, Band(1, 1), lambda b: 1 / 0),
+            lambda: OAJoin(ON_K, Band(1, 1), residual=pc.field("ts") + 1),
+            RIGHT,
+            "residual must give a boolean",
+        ),
+        (
+            lambda: OAJoin(ON_K, Band(1, 1), residual=lambda b: b.column("ts")),
+            RIGHT,
+            "residual must give a boolean",
+        ),
+        (
+            lambda: OAJoin(ON_K, Band(1, 1), residual=lambda b: 1 / 0),
             RIGHT,
             "boolean for each joined tuple: .*: division by zero",
         ),
@@ -528,6 +536,6 @@ def test_what_does_not_fit_is_refused_when_the_graph_is_built(make, right: Schem
 
 
 def test_description_is_picklable_and_says_what_it_joins() -> None:
-    join = OAJoin(ON_K, Band("1 s", 2), pc.field("ts") > 1)
+    join = OAJoin(ON_K, Band("1 s", 2), residual=pc.field("ts") > 1)
     assert pickle.loads(pickle.dumps(join)).describe() == join.describe()
     assert join.describe() == "OAJoin on k, Band(before='1 s', after=2), residual"
