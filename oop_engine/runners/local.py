@@ -449,8 +449,8 @@ class Local:
     def statistics(self) -> Statistics:
         """The figures of the run so far.
 
-        States are looked at before and behind each bound, after the first page and every 64 pages, and here, unless
-        from another thread.
+        States are looked at before a bound behind a page, after the first message and every 64, and here, unless from
+        another thread.
         """
         here = self._thread in (None, get_ident())
         for station in self._stations.values() if here else ():

@@ -36,7 +36,7 @@ _SOON = knob(__name__, "_SOON", 4)
 _EACH = knob(__name__, "_EACH", 1024)
 """Bytes of a message, beside its content."""
 _LOOKS = knob(__name__, "_LOOKS", 64)
-"""Pages between two looks at a state, which takes as long as a fifth of the way of a row."""
+"""Messages between two looks at a state, which takes as long as a fifth of the way of a row."""
 _FOR_OPERATORS = Change, Signal
 
 
@@ -118,13 +118,13 @@ class Inbox:
 class Station:
     """Operator ``name``, the ``inbox`` in front of it, and where its output goes, ``routes`` by port.
 
-    ``unseen``: the pages that it has handled, the last one at ``now``, since its state was looked at; as soon as they
-    are ``most`` it is looked at again, the first time behind the first of them.
+    ``unseen``: the messages that it has handled, the last one at ``now``, since its state was looked at; as soon as
+    they are ``most`` it is looked at again, the first time behind the first of them.  ``fed``: a page was among them.
     """
 
     def __init__(self, name: str, operator: Operator, inbox: Inbox) -> None:
         self.name, self.operator, self.inbox = name, operator, inbox
-        self.unseen, self.most, self.now = 0, 1, NEVER
+        self.unseen, self.most, self.now, self.fed = 0, 1, NEVER, False
         self.routes: list[list[LocalRoute]] = []
         self.passes = type(operator).on_page is Operator.on_page and not operator.makes_progress
 
@@ -198,7 +198,7 @@ class Way:
             return
         operator, emissions, ports = station.operator, None, len(station.routes)
         is_page = isinstance(message, Page)
-        if station.unseen and not is_page:  # it may free all there is
+        if station.fed and not is_page:  # it may free all there is
             self.look(station, port, message)
         at_edge, busy_s, left, sent = operator.makes_progress, 0.0, 0, 0
         while True:
@@ -232,8 +232,8 @@ class Way:
         figures.busy_s += busy_s
         if left > figures.burst:
             figures.burst = left
-        station.now, station.unseen = now, station.unseen + 1
-        if not is_page or station.unseen >= station.most:
+        station.now, station.unseen, station.fed = now, station.unseen + 1, is_page or station.fed
+        if station.unseen >= station.most:
             self.look(station, port, message)
 
     def look(self, station: Station, port: int, message: Message | Signal) -> None:
@@ -242,7 +242,7 @@ class Way:
             state = station.operator.state()
         except faults() as error:
             blame(error, self._graph, station.name, station.operator, port, message)
-        station.unseen, station.most = 0, _LOOKS
+        station.unseen, station.most, station.fed = 0, _LOOKS, False
         self._statistics.observe(station.name, state, station.now, 0.0)
 
     def blame(self, station: Station, error: BaseException) -> NoReturn:
