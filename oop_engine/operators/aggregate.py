@@ -32,7 +32,8 @@ from oop_engine.operators.aggregates import Aggregation
 from oop_engine.operators.slicing.checks import MOST_PARTIALS, check_overlap, checked
 from oop_engine.operators.slicing.closing import Closing
 from oop_engine.operators.slicing.output import Output, Stamp
-from oop_engine.operators.slicing.stores.landmark_store import LandmarkStore, came_in
+from oop_engine.operators.slicing.store import Store
+from oop_engine.operators.slicing.stores.pane_store import PaneStore
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.tagger import bind
 from oop_engine.operators.values.describe_value import describe_value
@@ -49,22 +50,6 @@ __all__ = ["Aggregate"]
 Integers = NDArray[np.int64]
 
 _IDS = ("first_wid", "last_wid")
-
-
-class _Tagged(WindowStore):
-    """Takes the windows of tuples from their columns."""
-
-    def wids(self, page: Page, times: Integers) -> tuple[Integers, Integers]:
-        return _checked(page)
-
-
-class _TaggedLandmarks(LandmarkStore):
-    """Does so for landmark windows, whose last one is the largest integer."""
-
-    from_columns = True
-
-    def wids(self, page: Page, times: Integers) -> tuple[Integers, Integers]:
-        return came_in(*_ids(page))
 
 
 def _ids(page: Page) -> tuple[Integers, Integers]:
@@ -143,10 +128,11 @@ class Aggregate(Operator):
         output = self._output(schema)
         [extents] = output.definitions
         assert is_grid(extents)
-        store: WindowStore = (
-            _TaggedLandmarks(0, extents, output.parts, self.stamp)
+        rest = 0, extents, output.parts, self.stamp
+        store: Store = (
+            PaneStore(*rest, ids=_ids)
             if extents.landmark
-            else _Tagged(0, extents, output.parts, self.stamp, panes=False, every=self.empty)
+            else WindowStore(*rest, panes=False, every=self.empty, ids=_checked)
         )
         self._closing = Closing(output, schema, self.by, [store])
 

@@ -23,7 +23,7 @@ def test_a_knob_is_set_where_it_is_read_and_set_back() -> None:
 
 def test_no_knob_of_a_kernel_is_among_them() -> None:
     found = knobs.knobs_of_python()
-    assert "slicing.stores.window_store._MORE" in found
+    assert "slicing.panes.open_spans._MORE" in found
     assert not [name for name, home in found.items() if ".kernels." in home]
 
 

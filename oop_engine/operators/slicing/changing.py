@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,13 +67,9 @@ class LimitedStore:
         self.numbers, self._lives, self._output = list(numbers), lives, output
         self._since = int(lives.since[self.numbers].min())
         self.renew()
-        self._limit(store)
-
-    def _limit(self, store: Store) -> Self:
-        """Limit another store; methods that do not depend on lives are its own."""
+        # Methods that do not depend on lives are the store's own.
         self._store, self.state, self.counts, self.living = store, store.state, store.counts, store.living
-        self.rename, self.consider, self.save = store.rename, store.consider, store.save
-        return self
+        self.rename, self.save, self.load = store.rename, store.save, store.load
 
     def renew(self) -> None:
         """Learn that definitions have got another life."""
@@ -120,9 +116,6 @@ class LimitedStore:
                 inside.append(some.take(np.flatnonzero(lies))._replace(in_order=some.in_order))
         return inside
 
-    def due(self, bound: int) -> bool:
-        return bound >= self.until or self._store.due(bound)
-
     def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
         return self._within(self._store.close(slots, self._bounds(bounds)))
 
@@ -133,19 +126,13 @@ class LimitedStore:
         return np.minimum(np.maximum(self._store.least_stamps(slots, of, bounds), self._since), bounds)
 
     def most_until(self, bound: int, slots: Integers | None = None) -> float:
-        return self._store.most_until(self._bounds(bound), slots)
+        return max(self._store.most_until(self._bounds(bound), slots), float(bound >= self.until))
 
     def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
         return self._store.reach(slots, self._bounds(bounds))
 
     def copied(self, slots: Integers) -> None:
         return None
-
-    def successor(self) -> Store:
-        return self._limit(self._store.successor())
-
-    def load(self, saved: Saved, groups: int) -> Store:
-        return self._limit(self._store.load(saved, groups))
 
 
 class Changing:

@@ -83,7 +83,6 @@ class Closing:
         self._finals: Finals | None = None
         self._more: tuple[Holder, ...] = ()  # those that keep something of groups, beside stores
         self.net = None if schema.change is None else NetRows(schema)
-        self._considered = True  # a bound has come since stores were replaced last
         self.groups = GroupIndex([schema.type_of(name) for name in by], IN_KERNELS)
         self.matching = GroupMatch(self.groups, by)
         self.progress = Progress(tables=IN_KERNELS)
@@ -169,8 +168,6 @@ class Closing:
         try:
             if least < self.behind.highest:
                 page, times, slots = self._timely(page, times, slots, known)
-            if self._considered:
-                self.stores, self._considered = [store.successor() for store in self.stores], False
             for store in self.stores:
                 store.add(page, times, slots, known)
         except WindowOverflowError as error:
@@ -206,11 +203,11 @@ class Closing:
         return iter(())
 
     def _linear(self, below: int) -> Iterator[Emission]:
-        behind, due, least = self.behind, False, FOREVER
+        behind, most, least = self.behind, 0.0, FOREVER
         for store in self.stores:
-            due = due or store.due(below)
-        if due:
-            for bound in (*self._pauses(below), below):
+            most += store.most_until(below)
+        if most:
+            for bound in (below,) if most <= AT_ONCE else (*self._pauses(below), below):
                 if self._finals is not None:
                     yield from self._finals.settle(None, bound)
                 for page in self._closed(None, bound):
@@ -251,23 +248,16 @@ class Closing:
     def _close(self, slots: Integers, bounds: Integers) -> Iterator[Emission]:
         if not slots.size:
             return
-        for bound in (*self._pauses(int(bounds.max()), slots, bounds), FOREVER):
+        last = int(bounds.max())
+        most = sum(store.most_until(last, slots) for store in self.stores)
+        for bound in (FOREVER,) if most <= AT_ONCE else (*self._pauses(last, slots, bounds), FOREVER):
             if self._finals is not None:
                 yield from self._finals.settle(slots, np.minimum(bounds, bound))
             for page in self._closed(slots, np.minimum(bounds, bound)):
                 yield 0, page
 
     def _pauses(self, bound: int, slots: Integers | None = None, bounds: Integers | None = None) -> list[int]:
-        """Return where to pause on the way to a bound, so that not too many windows are in memory together.
-
-        Stores whose groups have become sparse are replaced with the next page: no punctuation makes state grow.
-        """
-        windows, self._considered = 0.0, True
-        for store in self.stores:
-            store.consider()
-            windows += store.most_until(bound, slots)
-        if windows <= AT_ONCE:
-            return []
+        """Return where to pause on the way to a bound, so that not too many windows are in memory together."""
         by = bound if bounds is None else bounds
         try:
             reach = [store.reach(slots, by) for store in self.stores]
@@ -348,7 +338,8 @@ class Closing:
     def load(self, saved: Saved) -> None:
         self.groups.load(saved.part("groups"))
         groups, states = len(self.groups), saved.parts("stores", len(self.stores))
-        self.stores = [store.load(state, groups) for store, state in zip(self.stores, states, strict=True)]
+        for store, state in zip(self.stores, states, strict=True):
+            store.load(state, groups)
         self.progress.load(saved.part("progress"))
         self.behind.load(saved.part("behind"))
         if self.net is not None:

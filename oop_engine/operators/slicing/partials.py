@@ -18,8 +18,6 @@ from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels.partials import (
-    ALIVE,
-    LOWEST,
     NO_WINDOW,
     ROW,
     SLOT,
@@ -33,14 +31,13 @@ from oop_engine.operators.kernels.partials import (
 )
 from oop_engine.operators.slicing.accumulators import SumOverflowError, accumulator, is_ragged
 from oop_engine.operators.slicing.compiled import fixed
-from oop_engine.operators.slicing.panes.open_spans import OpenSpans
-from oop_engine.operators.slicing.window_states import narrow
-from oop_engine.operators.values.columns import Integers, bytes_of, joined, rows_of
+from oop_engine.operators.slicing.panes.open_spans import OpenGrid, OpenSpans
+from oop_engine.operators.slicing.window_states import WindowStates, narrow
+from oop_engine.operators.values.columns import Integers, bytes_of, joined, looked_up, rows_of, spread
 from oop_engine.system.knobs import knob
 
-__all__ = ["Partials", "States"]
+__all__ = ["Partials", "States", "with_empty"]
 
-_APART = knob(__name__, "_APART", 16)  # groups for each one asked for
 _LEAST_ROWS = knob(__name__, "_LEAST_ROWS", 16)
 _UPDATES = knob(
     __name__, "_UPDATES", 1 << 20
@@ -123,30 +120,20 @@ class States:
 
 
 class Partials:
-    """The open partial aggregates, by (group slot, window id).
+    """The open partial aggregates, by (group slot, window id); the ``spans`` of the groups are kept up to date.
 
-    ``counts`` int64 (3,): how many rows, groups that have windows, and the lowest window, kept up to date.
     ``nbytes``: bytes of the table and of states of one size, with the room there is for more.  ``lists``: whether some
     states are lists.
     """
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[Part], spans: OpenSpans) -> None:
         self.states, self.lists = States(parts), is_ragged(parts)
-        self.counts = np.array([0, 0, NO_WINDOW])
+        self._spans = spans
         self._owner = np.full((0, 2), -1)
         self._allot(1, np.empty(0, np.int64))  # where windows are kept by panes, that is all
 
     def __len__(self) -> int:
-        return int(self.counts[USED])
-
-    @property
-    def lowest(self) -> int:
-        """No group has an open window below this one."""
-        return int(self.counts[LOWEST])
-
-    def note(self, alive: int, lowest: int) -> None:
-        """Take the truth about the groups after some of their windows were closed."""
-        self.counts[ALIVE:] = alive, lowest
+        return int(self._spans.counts[USED])
 
     @property
     def list_bytes(self) -> int:
@@ -158,13 +145,10 @@ class Partials:
         """Bytes that a partial aggregate has to take: its state, key and cell."""
         return self.states.row_bytes + 16 + 24
 
-    def add(
-        self, page: Page, times: Integers, slots: Integers, spans: OpenSpans,
-        first: Integers, widths: Integers,
-    ) -> None:  # fmt: skip
+    def add(self, page: Page, times: Integers, slots: Integers, first: Integers, widths: Integers) -> None:
         """Add the tuples of ``page`` to ``widths[i]`` windows each, from ``first[i]`` on.
 
-        ``spans`` of the groups are kept up to date.  O(tuples x windows a tuple), in kernels.
+        O(tuples x windows a tuple), in kernels.
         """
         starts = np.concatenate([[0], np.cumsum(widths)])
         inputs = self.states.prepare(page, times)
@@ -174,13 +158,13 @@ class Partials:
             part, some = slice(lo, hi), starts[lo : hi + 1] - starts[lo]
             given = rows_of(inputs, part)
             rows = np.empty(some[-1], np.int64)
-            for begin, done in self._located(slots[part], spans, first[part], some, rows):
+            for begin, done in self._located(slots[part], first[part], some, rows):
                 self.states.update(rows, some, begin, done, given)
 
-    def merge(self, slots: Integers, wids: Integers, states: Sequence[Arrays], spans: OpenSpans) -> None:
+    def merge(self, slots: Integers, wids: Integers, states: Sequence[Arrays]) -> None:
         """Take in states of windows, all different, as if their tuples had come here."""
         rows, starts = np.empty_like(slots), np.arange(slots.size + 1)
-        for begin, done in self._located(slots, spans, wids, starts, rows):
+        for begin, done in self._located(slots, wids, starts, rows):
             some = rows[begin:done]
             try:
                 new = rows_of(states, slice(begin, done))
@@ -189,13 +173,14 @@ class Partials:
                 raise SumOverflowError(error.column, int(some[error.at])) from None
 
     def _located(
-        self, slots: Integers, spans: OpenSpans, first: Integers, starts: Integers, rows: Integers
+        self, slots: Integers, first: Integers, starts: Integers, rows: Integers
     ) -> Iterator[tuple[int, int]]:
         """Find rows as ``locate`` does; yield from which tuple to which they are there, before they move."""
         begin = 0
         slots, first = fixed(slots), fixed(first)  # one signature of the kernel, whoever calls
         while True:
-            done = locate(self._table, spans.of, spans.least, slots, first, starts, rows, begin)
+            of, least = self._spans.of, self._spans.least
+            done = locate(self._table, of, least, slots, first, starts, rows, begin)
             yield begin, done
             if done == slots.size:
                 return
@@ -211,22 +196,25 @@ class Partials:
         """Return the group slot and the window of some rows."""
         return self._owner[rows, SLOT], self._owner[rows, WINDOW]
 
-    def find(self, slots: Integers, low: Integers, stop: Integers, groups: int) -> Integers:
+    def find(self, slots: Integers, low: Integers, stop: Integers, *, each: bool = False) -> Integers:
         """Return where windows are in the table, ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]``.
 
-        O(windows asked for) or O(rows there are), whichever is less.  A group is named once, unless ``groups`` is 0.
+        O(windows asked for) or O(rows there are), whichever is less.  ``each``: a group may be named more than once.
         """
+        if not len(self):
+            return slots[:0]
         stop = np.maximum(stop, low)  # the length of a range must not wrap
         asked = (stop.astype(float) - low.astype(float)).sum()
-        if not groups or 4 * asked < len(self._owner):
+        if each or 4 * asked < len(self._owner):
             widths = np.minimum((stop - low).view(np.uint64), len(self))  # exact, however far apart
             rows = np.empty(min(len(self), int(widths.sum())), np.int64)
             return rows[: collect(self._table.cells, slots, low, stop, rows)]
         of, wid = self._owner[:, SLOT], self._owner[:, WINDOW]
-        if _APART * slots.size < groups:  # an array of all would take longer
+        if self._spans.few(slots):  # an array of all would take longer
             order = np.argsort(slots)
             at = order[np.searchsorted(slots, of, sorter=order).clip(max=slots.size - 1)]
             return np.flatnonzero((slots[at] == of) & (wid >= low[at]) & (wid < stop[at]))
+        groups = len(self._spans)
         lowest = np.full(groups + 1, NO_WINDOW)  # the last one is for free rows, whose slot is -1
         below = np.full(groups + 1, -NO_WINDOW)
         lowest[slots], below[slots] = low, stop
@@ -255,7 +243,7 @@ class Partials:
         used = self.used
         states = self.states.saved(self.states.take(used))
         owner = [narrow(column) for column in self._owner[used].T]
-        return {"owner": owner, "states": states, "counts": self.counts}
+        return {"owner": owner, "states": states}
 
     def load(self, saved: Saved, groups: int) -> None:
         owner = saved.part("owner")
@@ -264,7 +252,6 @@ class Partials:
         self.states.columns = self.states.loaded(saved.part("states"), slots.size)
         used = np.arange(slots.size)
         self._allot(1, used) if not used.size else self._resize(2 * used.size, used)
-        self.counts[ALIVE:] = saved.integers("counts", (3,))[ALIVE:]
         if (kept := np.count_nonzero(self._table.cells[:, ROW] >= 0)) != slots.size:
             msg = f"'owner' must be {slots.size} different windows; got {kept}"
             raise SnapshotError(msg)
@@ -281,10 +268,21 @@ class Partials:
         owner = np.full((size, 2), -1)
         owner[: used.size] = self._owner[used]
         self._owner = owner
-        self.counts[USED] = used.size
+        self._spans.counts[USED] = used.size
         cells = np.full((4 * size, 3), -1)  # a quarter full at most: half as fast where it is half full
         if used.size:  # of a table that is only weighed no kernel is loaded
             fill(cells, owner)
         free = np.arange(size)[::-1].copy()
-        self._table = Table(cells, owner, free, self.counts)
+        self._table = Table(cells, owner, free, self._spans.counts)
         self.nbytes = owner.nbytes + cells.nbytes + free.nbytes + self.states.row_bytes * size
+
+
+def with_empty(
+    grid: OpenGrid, parts: Sequence[Part], found: WindowStates, slots: Integers, low: Integers, stop: Integers
+) -> WindowStates:
+    """Return the windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]``, of which ``found`` have tuples."""
+    of, wids = spread(low, stop - low)
+    at = looked_up(found.slots, slots, np.cumsum(stop - low) - stop, 0)
+    states = States(parts, of.size)
+    states.put(at + grid.extents.closed_by(found.ends) - 1, found.states)
+    return WindowStates(slots[of], grid.extents.extent(wids)[1], states.columns, grid.number)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,9 +63,6 @@ class Store(Holder, Protocol):
         Raises ``WindowOverflowError``.
         """
 
-    def due(self, bound: int) -> bool:
-        """Tell whether a bound may complete a window; O(1)."""
-
     def close(self, slots: Integers | None, bounds: Integers | int) -> Iterable[WindowStates]:
         """Take out the windows of ``slots[i]`` that end by ``bounds[i]``; None: those of all groups, by one bound.
 
@@ -74,19 +71,16 @@ class Store(Holder, Protocol):
         """
 
     def most_until(self, bound: int, slots: Integers | None = None) -> float:
-        """Return how many windows can leave at most by ``bound``, of all groups or of ``slots``; O(1), or O(slots)."""
+        """Return how many windows can leave at most by ``bound``, of all groups or of ``slots``; 0: none can.
+
+        O(1), or O(slots).
+        """
 
     def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
         """Return where the open windows are, of all groups or of ``slots``, which are to leave by ``bounds``.
 
         Raises ``LongGapError`` if a group would put out too many windows without a tuple.
         """
-
-    def consider(self) -> None:
-        """Find out, before windows close, whether another kind of store suits the stream better."""
-
-    def successor(self) -> Store:
-        """Return the store for the next tuples: this one, or of another kind if that suits the stream better."""
 
     def copied(self, slots: Integers) -> Store | None:
         """Return a store with the windows of some groups, ascending, as those of the groups 0, 1, ...
@@ -98,14 +92,14 @@ class Store(Holder, Protocol):
     def save(self) -> dict[str, Any]:
         """Return everything for a snapshot."""
 
-    def load(self, saved: Saved, groups: int) -> Store:
-        """Restore a snapshot of so many groups; return the store that keeps it."""
+    def load(self, saved: Saved, groups: int) -> None:
+        """Restore a snapshot of so many groups."""
 
 
 class OnTime:
     """A store whose windows follow from their tuples: one that comes late would change windows that have left.
 
-    Windows that leave take about as much memory as the tuples and runs that they were, so none are foretold.
+    Windows that leave take about as much memory as the tuples and runs that they were: none are foretold but the first.
     """
 
     def counts(self) -> dict[str, int]:
@@ -114,21 +108,12 @@ class OnTime:
     def add_late(self, page: Page, times: Integers, slots: Integers, bounds: Integers) -> None:
         """Leave the tuples out."""
 
-    def most_until(self, bound: int, slots: Integers | None = None) -> float:
-        return 0.0
-
     def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
         none = np.empty(0, np.int64)
         return none, none, np.empty(0)
 
     def copied(self, slots: Integers) -> Store | None:
         return None
-
-    def consider(self) -> None:
-        """Keep this store, whatever comes."""
-
-    def successor(self) -> Self:
-        return self
 
 
 def bounds_of(held: Integers, slots: Integers | None, bounds: Integers | int) -> Integers | int:

@@ -14,9 +14,9 @@ turn out to be sparse; else windows.  Definitions share slices where that suits 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import gcd
 from typing import Literal, NamedTuple
 
@@ -32,9 +32,8 @@ from oop_engine.operators.slicing.panes.pane_costs import gain
 from oop_engine.operators.slicing.panes.shared_slices import Slicing, shared
 from oop_engine.operators.slicing.panes.slice_windows import Assembly, check_assembly
 from oop_engine.operators.slicing.store import Store
-from oop_engine.operators.slicing.stores.adaptive_store import WIDE, AdaptiveStore, eager_bytes
+from oop_engine.operators.slicing.stores.adaptive_groups import WIDE, AdaptiveGroups, eager_bytes
 from oop_engine.operators.slicing.stores.bin_store import BinStore
-from oop_engine.operators.slicing.stores.landmark_store import LandmarkStore
 from oop_engine.operators.slicing.stores.pane_store import PaneStore
 from oop_engine.operators.slicing.stores.run_store import RunStore
 from oop_engine.operators.slicing.stores.session_store import SessionStore
@@ -208,7 +207,10 @@ def _store(query: Query, number: int, held: Held | None = None) -> Store:
     definition = query.output.definitions[number]
     rest = query.parts, query.output.stamp
     if is_grid(definition):
-        return _STORES[chosen(query, definition).kept](query, number, definition)
+        kept = chosen(query, definition).kept
+        if kept in ("runs", "landmark"):
+            return PaneStore(number, definition, *rest, every=query.empty)
+        return _window_store(query, number, definition, kept)
     if is_folded(definition):
         if in_bins(query, definition):
             return BinStore(number, definition, *rest)
@@ -226,17 +228,12 @@ def _runs(query: Query, merging: Mapping[int, Merging]) -> Store:
     return SessionStore(gaps, *rest) if gaps else RunStore(merging, *rest)
 
 
-_STORES: dict[Kept, Callable[[Query, int, Extents], WindowStore]] = {
-    "windows": lambda q, n, e: WindowStore(n, e, q.parts, q.output.stamp, panes=False, every=q.empty),
-    "panes": lambda q, n, e: WindowStore(n, e, q.parts, q.output.stamp, panes=True, every=q.empty),
-    "still": lambda q, n, e: WindowStore(n, e, q.parts, q.output.stamp, panes=True, still=True),
-    "watched": lambda q, n, e: WindowStore(
-        n, e, q.parts, q.output.stamp, panes=True, every=q.empty, heir=lambda: _STORES["adaptive"](q, n, e)
-    ),
-    "adaptive": lambda q, n, e: AdaptiveStore(n, e, q.parts, q.output.stamp, q.schema, q.read, every=q.empty),
-    "runs": lambda q, n, e: PaneStore(n, e, q.parts, q.output.stamp, every=q.empty),
-    "landmark": lambda q, n, e: LandmarkStore(n, e, q.parts, q.output.stamp),
-}
+def _window_store(query: Query, number: int, extents: Extents, kept: Kept) -> WindowStore:
+    output, adapts = query.output, partial(AdaptiveGroups, query.parts, query.schema, query.read)
+    return WindowStore(
+        number, extents, query.parts, output.stamp, panes=kept in ("panes", "watched", "still"), every=query.empty,
+        still=kept == "still", adapts=adapts if kept in ("watched", "adaptive") else None,
+    )  # fmt: skip
 
 
 def in_bins(query: Query, definition: Definition) -> bool:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from oop_engine import ContractError, GraphError, GroupWise, Linear, Page, Schema
 from oop_engine.operators.aggregates import Avg, Count, First, Max, Sum, UserDefined
-from oop_engine.operators.slicing.stores import adaptive_store, window_store
+from oop_engine.operators.slicing.stores import adaptive_groups, window_store
 from oop_engine.operators.slicing.stores.sparse_groups import EagerBytes
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Landmark, Sliding, Tumbling, TupleBased
@@ -39,9 +39,9 @@ class Turned:
         self._patch = pytest.MonkeyPatch()
 
     def __enter__(self) -> None:
-        made = adaptive_store.eager_bytes
+        made = adaptive_groups.eager_bytes
         self._patch.setattr(EagerBytes, "threshold", lambda *_, **__: self._threshold)
-        self._patch.setattr(adaptive_store, "eager_bytes", lambda *query: (made(*query)[0], self._panes))
+        self._patch.setattr(adaptive_groups, "eager_bytes", lambda *query: (made(*query)[0], self._panes))
         self._patch.setattr(window_store, "_FLOOR", 0)
         self._patch.setattr(window_store, "_SPARSE", 1)
 
@@ -119,7 +119,7 @@ def rounds(driver: Driver, of: range, per_round: int, move: bool = False) -> Non
 
 
 def is_eager(driver):
-    return bool(driver.operator._closing.stores[0].volumes.eager[0])
+    return bool(driver.operator._closing.stores[0].adaptive.volumes.eager[0])
 
 
 def test_a_group_that_gets_sparse_becomes_lazy_and_comes_back():
@@ -188,7 +188,7 @@ def test_dense_groups_lie_side_by_side_however_many_sparse_ones_there_are():
         keys = np.concatenate([np.repeat(np.arange(4), 50), sparse])
         driver.feed(0, keyed(np.full(keys.size, start), keys))
         driver.feed(0, Linear(start + 10))
-    block = driver.operator._closing.stores[0].block
+    block = driver.operator._closing.stores[0].adaptive.block
     assert (block.panes.used, block.panes.tuples.size) == (4 * 9, 4 * 17)
     assert held(driver) == (9 * 2000, 4 * 9)
 
@@ -203,7 +203,10 @@ def test_auto_adapts_when_panes_turn_out_to_be_sparse(monkeypatch):
             driver.feed(0, Linear(start + 10))
     assert auto.operator.state().tuples == 9 * 300
     assert 2 * auto.operator.state().nbytes < windows.operator.state().nbytes
-    block, plain = auto.operator._closing.stores[0].block, panes.operator._closing.stores[0].panes
+    block, plain = (
+        auto.operator._closing.stores[0].adaptive.block,
+        panes.operator._closing.stores[0].cells.ring,
+    )
     assert 4 * block.panes.tuples.size < plain.tuples.size
     for driver in (auto, windows):
         driver.feed(0, "end")
@@ -264,7 +267,7 @@ def test_disorder_raises_the_threshold():
         stormy.feed(0, keyed([start + 60], [1]))
         for driver in (calm, stormy):
             driver.feed(0, Linear(start + 10))
-    durations = [d.operator._closing.stores[0].volumes.duration.wed for d in (calm, stormy)]
+    durations = [d.operator._closing.stores[0].adaptive.volumes.duration.wed for d in (calm, stormy)]
     assert durations[0] <= 20 < 60 < durations[1]
 
 

@@ -88,7 +88,8 @@ def test_copied_windows_are_those_of_a_copy_of_all(kind: str, seed: int) -> None
             bounds[some[:1]] = draw.choice([FOREVER, int(bounds[some[0]])])
             list(store.close(some, bounds[some]))
         some = np.array(sorted(draw.sample(range(GROUPS), draw.choice([1, 2, 17]))))
-        whole = fresh(kind)[1].load(unpack("all", pack("all", store.save())), GROUPS)
+        whole = fresh(kind)[1]
+        whole.load(unpack("all", pack("all", store.save())), GROUPS)
         copy = store.copied(some)
         assert copy is not None
         least = np.where(bounds[some] < FOREVER, bounds[some] + draw.choice([0, 5, 50]), FOREVER)
@@ -114,7 +115,8 @@ def test_a_store_without_a_tuple_has_groups_and_answers(kind: str, monkeypatch: 
     store.add(none, none.times, none.times, 5)  # as closing lets it have room
     store.rename(some, some)
     _, other = fresh(kind)
-    for one in (store, other.load(unpack("all", pack("all", store.save())), 5)):
+    other.load(unpack("all", pack("all", store.save())), 5)
+    for one in (store, other):
         assert not one.living(5).any()
         assert (one.least_stamps(some, some, bounds) >= 7).all()
         assert one.least_stamp(7) >= 7

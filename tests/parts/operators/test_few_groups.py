@@ -31,8 +31,7 @@ from oop_engine.operators import (
     WindowAggregate,
 )
 from oop_engine.operators.keys.group_match import GroupMatch
-from oop_engine.operators.slicing import partials
-from oop_engine.operators.slicing.stores import window_store
+from oop_engine.operators.slicing.panes import open_spans
 from oop_engine.runners.dispatch import handle
 from oop_engine.thesis import LowLevelAggregate, PartialAggregate
 from oop_engine.windows import Global, Landmark, PartitionedTupleBased
@@ -133,8 +132,7 @@ def test_few_groups_have_the_results_of_a_look_at_all(
     messages = _messages(seed, revised=revised)
     found = []
     for apart in (1, 1 << 40):  # a group each is few; none is
-        monkeypatch.setattr(window_store, "_APART", apart)
-        monkeypatch.setattr(partials, "_APART", apart)
+        monkeypatch.setattr(open_spans, "_APART", apart)
         found.append(_answers(CASES[name], messages))
     few, every = found
     assert sum(len(rows) for rows, _ in every) >= GROUPS
@@ -146,8 +144,7 @@ def test_few_groups_have_the_results_of_a_look_at_all(
 def test_few_groups_have_the_same_results_from_a_snapshot_on(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(window_store, "_APART", 1)
-    monkeypatch.setattr(partials, "_APART", 1)
+    monkeypatch.setattr(open_spans, "_APART", 1)
     revised = CASES[name]().schemas_in[0].change is not None
     messages = _messages(7, revised=revised)
     begun = CASES[name]()

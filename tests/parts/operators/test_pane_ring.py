@@ -43,11 +43,11 @@ def keyed(ts, k, v=None) -> Page:
 
 
 def ring(driver):
-    return driver.operator._closing.stores[0].panes
+    return driver.operator._closing.stores[0].cells.ring
 
 
 def in_table(driver):
-    return len(driver.operator._closing.stores[0].partials)
+    return len(driver.operator._closing.stores[0].cells.table)
 
 
 @pytest.mark.parametrize("floor", [0, 300, 4000])

@@ -14,6 +14,7 @@ from oop_engine import FOREVER, NEVER, ContractError, Linear, Page, Schema, Wate
 from oop_engine.core.saved import Saved
 from oop_engine.core.snapshot import pack, unpack
 from oop_engine.operators import Count, Emit, Max, Sum, Tumbling, WindowAggregate
+from oop_engine.operators.slicing.revised.reading import touched
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.windows import Extents
 from oop_engine.testing import Driver
@@ -77,7 +78,7 @@ def read(
     one: WindowStore, times: Integers, slots: Integers, low: Integers, stop: Integers
 ) -> list[list[tuple[Any, ...]]]:
     every, some = one.between(EVERYONE, NEVER, FOREVER), one.between(EVERYONE, low, stop)
-    return list(map(windows, (one.touched(times, slots, FOREVER)(), every, some)))
+    return list(map(windows, (one.read(*touched(one.grid.extents, times, slots, FOREVER)), every, some)))
 
 
 def test_a_sum_that_does_not_fit_where_a_window_is_read_is_told_with_its_place() -> None:
@@ -94,6 +95,6 @@ def test_windows_that_lie_very_far_apart_are_read() -> None:
     times, slots = np.array([2**61, -(2**61), 5, 5]), np.array([0, 100, 3, 3])
     table = store(10, panes=False)
     table.add(Page.of(SCHEMA, {"ts": times.tolist(), "v": [1, 2, 3, 4]}), times, slots, 101)
-    found = table.touched(times, slots, FOREVER)()
+    found = table.read(*touched(table.grid.extents, times, slots, FOREVER))
     assert windows(found) == windows(table.between(np.arange(101), NEVER, FOREVER))
     assert (np.diff(found.ends) >= 0).all()

@@ -13,9 +13,9 @@ from oop_engine import FOREVER, GroupWise, Linear, Page, Schema
 from oop_engine.aggregates import Median
 from oop_engine.operators import Band, Count, Meld, OAJoin, Sliding, Sum, Tumbling, WindowAggregate
 from oop_engine.operators.slicing import closing
-from oop_engine.operators.slicing.panes import pane_ring
+from oop_engine.operators.slicing.panes import open_spans, pane_ring
 from oop_engine.operators.slicing.panes.sleeping_groups import SleepingGroups
-from oop_engine.operators.slicing.stores import slice_ring, window_store
+from oop_engine.operators.slicing.stores import slice_ring
 from oop_engine.operators.slicing.stores.slice_ring import SliceRing
 from oop_engine.testing import END, Driver
 from oop_engine.windows import Landmark
@@ -162,7 +162,7 @@ def test_groups_that_are_named_close_as_if_all_were_looked_at(
         steps = script(random.Random(f"{store} {seed}"))
         found = list[list[str]]()
         for few in (True, False):
-            monkeypatch.setattr(window_store, "_APART", 0 if few else 1 << 40)
+            monkeypatch.setattr(open_spans, "_APART", 0 if few else 1 << 40)
             found.append(emissions(STORES[store](), steps))
         assert found[0] == found[1]
 

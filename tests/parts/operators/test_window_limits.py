@@ -21,7 +21,7 @@ from oop_engine.operators.levels.partial_aggregate import PartialAggregate
 from oop_engine.operators.slicing import closing
 from oop_engine.operators.slicing.checks import MOST_PARTIALS, pauses
 from oop_engine.operators.slicing.output import PAGE_ROWS
-from oop_engine.operators.slicing.stores import adaptive_store
+from oop_engine.operators.slicing.stores import adaptive_groups
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Landmark, PartitionedTupleBased, Sliding, Tumbling, TupleBased
 from oop_engine.testing import Driver, multiset
@@ -192,7 +192,7 @@ def test_pauses_may_lie_far_apart():
 @pytest.mark.parametrize("wide", [0, 10**9])
 def test_windows_that_close_in_parts_are_the_same(strategy, wide, monkeypatch):
     monkeypatch.setattr(closing, "AT_ONCE", 3)
-    monkeypatch.setattr(adaptive_store, "WIDE", wide)
+    monkeypatch.setattr(adaptive_groups, "WIDE", wide)
 
     @settings(max_examples=12)
     @given(data=st.data(), of=rows(), by=BY, range_=st.integers(1, 40), slide=st.integers(1, 9))

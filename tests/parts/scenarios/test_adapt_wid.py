@@ -11,6 +11,7 @@ from oop_engine.lab.comparison import compare
 from oop_engine.lab.scenario import Sweep
 from oop_engine.operators.aggregates import Sum
 from oop_engine.operators.slicing.output import Output
+from oop_engine.operators.slicing.panes.open_spans import OpenSpans
 from oop_engine.operators.slicing.partials import Partials
 from oop_engine.operators.slicing.stores.tail import Tail
 from oop_engine.operators.windows import Sliding
@@ -44,7 +45,7 @@ def test_all_claims_hold() -> None:
 def test_bytes_by_formula_are_those_that_the_operator_decides_by() -> None:
     extents = Sliding(1000, 1000).bound(SCHEMA, "test")
     output = Output({"": extents}, {"bytes": Sum("len")}, SCHEMA, ("srcIP",), "end", "test")
-    assert Partials(output.parts).row_bytes == PARTIAL
+    assert Partials(output.parts, OpenSpans()).row_bytes == PARTIAL
     assert Tail(SCHEMA, {"srcIP", "len"}, extents).tuple_bytes == TUPLE
 
 

@@ -42,7 +42,7 @@ from oop_engine.operators.slicing.ordered.slice_table import (
 )
 from oop_engine.operators.slicing.ordered.wakes import Bounds, Wakes, last_bounds
 from oop_engine.operators.slicing.output import Output
-from oop_engine.operators.slicing.store import OnTime, Store
+from oop_engine.operators.slicing.store import OnTime
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 from oop_engine.operators.values.columns import Integers, begins_of
 from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, SliceView
@@ -116,8 +116,8 @@ class OrderedStore(OnTime):
             self._held.add(page, times, slots, tags, groups)
         self._numbers.begin(slots)
 
-    def due(self, bound: int) -> bool:
-        return len(self._held) > 0 or len(self._resting) > 0 or bound == FOREVER
+    def most_until(self, bound: int, slots: Integers | None = None) -> float:
+        return float(len(self._held) > 0 or len(self._resting) > 0 or bound == FOREVER)
 
     def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
         peeks = self._definition.peeks
@@ -281,7 +281,7 @@ class OrderedStore(OnTime):
         self._rest()
         return {"held": held, "slices": slices, "edges": edges, "numbers": numbers, "bound": self._bound}
 
-    def load(self, saved: Saved, groups: int) -> Store:
+    def load(self, saved: Saved, groups: int) -> None:
         self._bound = saved.integer("bound")
         self._numbers.load(saved, "numbers", groups)
         if not self._reader:
@@ -289,7 +289,6 @@ class OrderedStore(OnTime):
         edges = self._edges.loaded(saved.part("edges"), (), 1)
         self._edges = edges if self._divided else self._edges
         self._begin(self._none.loaded(saved.part("slices"), self._parts, groups), groups)
-        return self
 
     def _begin(self, slices: SliceRows, groups: int) -> None:
         """Let these be the slices of so many groups, whose tuples and numbers are there."""

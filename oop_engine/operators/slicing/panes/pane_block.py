@@ -18,8 +18,7 @@ from oop_engine.core.errors import SnapshotError
 from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
-from oop_engine.operators.kernels import panes as kernels
-from oop_engine.operators.kernels.partials import ALIVE, LOW, NO_WINDOW
+from oop_engine.operators.kernels.partials import LOW, NO_WINDOW
 from oop_engine.operators.slicing.panes import pane_windows
 from oop_engine.operators.slicing.panes.open_spans import OpenSpans
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
@@ -43,13 +42,12 @@ class PaneBlock:
         self._of = np.empty(0, np.int64)  # (columns,) slots
         self._column = np.empty(0, np.int32)  # (slots,) -1: none
         self._spans = OpenSpans()  # of columns, or more
-        self._counts = np.array([0, 0, NO_WINDOW])
 
-    def take_over(self, spans: OpenSpans, counts: Integers) -> None:
+    def take_over(self, spans: OpenSpans) -> None:
         """Know the groups that are in the ring already; their columns are their slots."""
         self._of = np.arange(len(spans))
         self._column = self._of.astype(np.int32)
-        self._spans, self._counts = OpenSpans(spans.of.copy()), counts.copy()
+        self._spans = OpenSpans(spans.of.copy())
 
     @property
     def nbytes(self) -> int:
@@ -61,7 +59,7 @@ class PaneBlock:
             return slots
         columns = self._columns(slots)
         with self._overflowing():
-            return self.panes.add(page, times, columns, self._spans, self._counts)
+            return self.panes.add(page, times, columns, self._spans)
 
     def alive(self, slots: Integers) -> NDArray[np.bool_]:
         """Tell which groups have open panes."""
@@ -86,7 +84,7 @@ class PaneBlock:
 
     def save(self) -> dict[str, Any]:
         columns = {"of": narrow(self._of), "spans": self._spans.of[: self._of.size]}
-        return {"panes": self.panes.save(), **columns, "counts": self._counts}
+        return {"panes": self.panes.save(), **columns}
 
     def load(self, saved: Saved, groups: int) -> None:
         self.panes.load(saved.part("panes"))
@@ -94,7 +92,6 @@ class PaneBlock:
         room = max(self.panes.groups, self._of.size)
         self._spans = OpenSpans(saved.integers("spans", (self._of.size, 2)))
         self._spans.grow(room)
-        self._counts[:] = saved.integers("counts", (3,))
         self._column = self._columns_by_slot()
         if (self._column[self._of] != np.arange(self._of.size)).any():
             msg = f"'of' must be different groups; got {self._of}"
@@ -127,8 +124,8 @@ class PaneBlock:
         """Note that windows below ``stop`` of ``columns`` have been taken."""
         low, high = self._spans.of[columns].T
         lowest = np.where((low == NO_WINDOW) | (high < stop), NO_WINDOW, np.maximum(low, stop))
-        kernels.reopen(self._spans.of, self._spans.least, columns, lowest, self._counts)
-        if self._of.size > 2 * self._counts[ALIVE] + _SLACK:
+        self._spans.reopen(columns, lowest)
+        if self._of.size > 2 * self._spans.alive + _SLACK:
             self._give_up()
 
     def _give_up(self) -> None:
@@ -136,7 +133,8 @@ class PaneBlock:
         kept = np.flatnonzero(self._spans.of[: self._of.size, LOW] != NO_WINDOW)
         columns = by_slot(kept, np.arange(kept.size), max(self._of.size, len(self._spans)), -1)
         self.panes.rename(columns, kept.size)
-        self._of, self._spans = self._of[kept], self._spans.kept(kept)
+        self._of = self._of[kept]
+        self._spans.keep(kept)
         self._column = self._columns_by_slot()
 
     @contextmanager

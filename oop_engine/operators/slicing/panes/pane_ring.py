@@ -35,6 +35,7 @@ from oop_engine.core.snapshot import Later
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels.pane_rows import empty, free
 from oop_engine.operators.kernels.panes import BACK, TURN, Geometry, forget, used
+from oop_engine.operators.kernels.partials import LOWEST
 from oop_engine.operators.kernels.places import PAGE_PANES, place, place_sums, sum_times
 from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError, filled
 from oop_engine.operators.slicing.accumulators import accumulator, is_compiled
@@ -129,12 +130,14 @@ class PaneRing:
         """The first window that a pane is in, the first one behind all, and of how many groups there are panes."""
         return self.low // self.step, (self.high + self.length) // self.step, min(self.groups, self.used)
 
-    def add(
-        self, page: Page, times: Integers, slots: Integers, spans: OpenSpans, counts: Integers
-    ) -> Integers:
-        """Add tuples to their panes; return the rows of those that do not fit.
+    def most_from(self, lowest: int) -> int:
+        """Return how many windows from ``lowest`` on may have a pane."""
+        low, behind, groups = self.reach
+        return max(behind - max(low, lowest), 0) * groups
 
-        ``spans`` of the groups, and ``counts`` as in ``Partials``, are kept up to date.
+    def add(self, page: Page, times: Integers, slots: Integers, spans: OpenSpans) -> Integers:
+        """Add tuples to their panes; return the rows of those that do not fit.  ``spans`` are kept up to date.
+
         O(tuples), in kernels.  Raises ``ContractError`` if a time is too large for extents.
         """
         step, length, extents, groups = self.step, self.length, self.extents, len(spans.of)
@@ -144,7 +147,7 @@ class PaneRing:
         if length < step and not (inside := (where + length) // step > where // step).all():
             if not (rows := np.flatnonzero(inside)).size:
                 return rows
-            return rows[self.add(page.take(rows), times[rows], slots[rows], spans, counts)]
+            return rows[self.add(page.take(rows), times[rows], slots[rows], spans)]
         if where.size == 1:  # a tenth of the time
             low = high = (where.item() - origin) // slide
         else:
@@ -154,7 +157,9 @@ class PaneRing:
             extents.check(*page.reach_of(times))
         fits = self.used and self.low <= low and high <= self.high and groups <= self.groups
         if not fits:
-            self._admit(where, origin, slide, (low, high), groups, (int(counts[2]) + 1) * step - length)
+            self._admit(
+                where, origin, slide, (low, high), groups, (int(spans.counts[LOWEST]) + 1) * step - length
+            )
             fits = self.low <= low and high <= self.high and groups <= self.groups
         for name in () if page.whole else self._shared:
             if page.column(name).null_count:
@@ -168,7 +173,7 @@ class PaneRing:
             _SCRATCH.room = np.empty(times.size, np.int64)
         slots, where = slots.view(), where.view()
         slots.flags.writeable = where.flags.writeable = False  # one signature, whoever made them
-        known = spans.of, spans.least, counts, self.turns if self.turned else _UNTURNED
+        known = spans.of, spans.least, spans.counts, self.turns if self.turned else _UNTURNED
         if fits and self.groups == 1 and self.summed:
             self._add_alone(page, times, (slots, where), known, (origin, slide), (low, high))
             return _NONE

@@ -26,7 +26,7 @@ from oop_engine.core.progress import Progress
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.snapshot import pack, unpack
 from oop_engine.operators.keys.tables import IN_KERNELS
-from oop_engine.operators.kernels.partials import USED
+from oop_engine.operators.kernels.partials import once
 from oop_engine.operators.slicing.closing import Closing
 from oop_engine.operators.slicing.panes.kept_rows import KeptRows
 from oop_engine.operators.slicing.revised.extents import within
@@ -34,15 +34,16 @@ from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.stores.session_store import SessionStore
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
-from oop_engine.operators.values.columns import Integers
-from oop_engine.operators.windows import Definition
+from oop_engine.operators.values.columns import Integers, new_rows, spread
+from oop_engine.operators.windows import Definition, Extents
 from oop_engine.system.knobs import knob
 
-__all__ = ["Copies", "Expected", "Look", "Reading"]
+__all__ = ["Copies", "Expected", "Look", "Reading", "touched"]
 
 _NAME = "copy"
 _CELLS = knob(__name__, "_CELLS", 4)
 """Of windows on time, for each tuple of a page: with more, windows are looked for by the tuples."""
+_MARKS = knob(__name__, "_MARKS", 1 << 20)  # bytes: pairs of group and window that may be marked
 Look = Callable[[], WindowStates]
 
 
@@ -97,24 +98,27 @@ class Reading:
         self, times: Integers, slots: Integers, bounds: Integers | int
     ) -> tuple[list[Look], list[Look]]:
         """Return looks at the windows that tuples go into; of grids at those that ``bounds``, of each, complete."""
-        grids: list[Look] = [store.touched(times, slots, bounds) for store in self.grids]
+        grids: list[Look] = [
+            partial(store.read, *touched(store.grid.extents, times, slots, bounds)) for store in self.grids
+        ]
         return grids, [partial(_around, store, times, slots) for store in self.sessions]
 
     def kept(self, bound: int, tuples: int) -> KeptRows | None:
         """Return the panes of windows that a bound completes, of a lone grid, where that pays for so many tuples."""
         [store, *more] = self.grids
-        if more or store.panes is None or store.partials.counts[USED]:
+        grid, ring = store.grid, store.cells.ring
+        if more or ring is None or len(store.cells.table):
             return None
-        cut = int(store.extents.closed_by(bound))
-        return KeptRows.of(store.panes, store.partials.lowest, cut, _CELLS * tuples, store.number)
+        cut = int(grid.extents.closed_by(bound))
+        return KeptRows.of(ring, grid.spans.lowest, cut, _CELLS * tuples, grid.number)
 
     def changed(
         self, kept: KeptRows, bound: int, touched: Callable[[], tuple[list[Look], list[Look]]]
     ) -> tuple[WindowStates, Integers]:
         """Return windows that have changed, as they were, then as they are; and where among these the first are."""
         [store] = self.grids
-        if not store.partials.counts[USED]:
-            return kept.changes(store.partials.lowest, int(store.extents.closed_by(bound)))
+        if not len(store.cells.table):
+            return kept.changes(store.grid.spans.lowest, int(store.grid.extents.closed_by(bound)))
         [now] = self.read(touched()[0])  # some tuples have gone to a table
         was = kept.before(now)
         return WindowStates.joined([was, now]), now.places_of(was)
@@ -144,7 +148,9 @@ class Reading:
         """Return a copy of one of the stores that have to be closed, with all groups."""
         number = self.copied[place]
         saved = unpack(_NAME, pack(_NAME, self._closing.stores[number].save()))
-        return self._make()[number].load(saved, len(self._closing.groups))
+        store = self._make()[number]
+        store.load(saved, len(self._closing.groups))
+        return store
 
 
 def _around(store: SessionStore, times: Integers, slots: Integers) -> WindowStates:
@@ -154,6 +160,23 @@ def _around(store: SessionStore, times: Integers, slots: Integers) -> WindowStat
     sessions = found.slots, 0 * found.slots, found.starts, found.ends
     at = within(sessions, (slots, 0 * slots, times, times))
     return found.take(occurring(at[at >= 0], found.slots.size))
+
+
+def touched(extents: Extents, times: Integers, slots: Integers, bounds: Integers | int) -> Integers:
+    """Return the groups and windows that tuples go into and ``bounds``, of each or all, complete, int64 (2, n).
+
+    By number, then group, each once.  O(windows), where few groups are far apart O(n log n).
+    """
+    first, last = extents.wids(times)
+    cuts = np.atleast_1d(extents.closed_by(bounds))
+    found: Integers
+    found, fits = once(slots, first, last, cuts, max(_MARKS, 8 * first.size))
+    if not fits:
+        at, wids = spread(first, np.maximum(np.minimum(last + 1, cuts) - first, 0))
+        groups = slots[at]
+        order = np.lexsort((groups, wids))
+        found = np.stack([groups, wids])[:, order[new_rows(wids[order], groups[order])]]
+    return found
 
 
 class Copies:

@@ -67,7 +67,7 @@ class Review:
         # Of windows of grids, versions on time are not in the table.
         self.lean = emit.early is None and emit.on_time and not asks.delays
         self._is_copied, self._is_grid = np.zeros((2, len(output.definitions)), np.bool_)
-        self._is_copied[reading.copied] = self._is_grid[[store.number for store in reading.grids]] = True
+        self._is_copied[reading.copied] = self._is_grid[[store.grid.number for store in reading.grids]] = True
         self._matching = Matching(self._is_grid, self._is_copied)
         self._vanishing = bool((~self._is_grid).any())  # a window may be none any more with a version out
         self.table = VersionTable(output.schema.fields, asks.width, self._is_grid | self._is_copied)
@@ -210,8 +210,10 @@ class Review:
             ended = held.ends <= bounds_of(held.slots, slots, bounds)
             looks = []
             for store in self._reading.grids:
-                its = ended & (held.numbers == store.number)
-                looks.append(partial(store.ending, held.slots[its], held.ends[its]))
+                its = ended & (held.numbers == store.grid.number)
+                wids = store.grid.extents.closed_by(held.ends[its]) - 1
+                order = np.lexsort((held.slots[its], wids))
+                looks.append(partial(store.read, held.slots[its][order], wids[order]))
             for page in self.results(self._output.ordered(self._reading.read(looks))):
                 yield 0, page
         for store in self._reading.grids:

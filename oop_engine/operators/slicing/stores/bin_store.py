@@ -29,7 +29,7 @@ from oop_engine.operators.kernels.sliding import bisect
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.partials import States
-from oop_engine.operators.slicing.store import OnTime, Store, bounds_of
+from oop_engine.operators.slicing.store import OnTime, bounds_of
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 from oop_engine.operators.values.columns import Integers, begins_of, by_slot, bytes_of, rows_of, spread
 from oop_engine.operators.windows.folding import Folding, checked_times
@@ -103,8 +103,8 @@ class BinStore(OnTime):
         bisect(self._times, np.append(begins, self._slots.size), groups, times, rows)
         return rows
 
-    def due(self, bound: int) -> bool:
-        return self._slots.size > 0
+    def most_until(self, bound: int, slots: Integers | None = None) -> float:
+        return float(self._slots.size > 0)
 
     def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
         """Put out the windows of bins below the bounds, and drop these; of a group that goes on the last one stays."""
@@ -136,7 +136,7 @@ class BinStore(OnTime):
         states = self._states.saved(self._states.columns)
         return {"bins": np.stack([self._slots, self._times, self._asked]), "states": states}
 
-    def load(self, saved: Saved, groups: int) -> Store:
+    def load(self, saved: Saved, groups: int) -> None:
         self._slots, self._times, self._asked = bins = saved.integers("bins", (3, None))
         ascending = (np.diff(bins[0]) > 0) | ((np.diff(bins[0]) == 0) & (np.diff(bins[1]) > 0))
         inside = bins.shape[1] == 0 or (bins[0, 0] >= 0 and bins[0, -1] < groups and bins[2].min() >= 0)
@@ -144,4 +144,3 @@ class BinStore(OnTime):
             msg = f"bins must be of the {groups} groups there are, by group and time; got {bins.shape[1]} that are not"
             raise SnapshotError(msg)
         self._states.columns = self._states.loaded(saved.part("states"), self._slots.size)
-        return self

@@ -1,5 +1,7 @@
 """The pane store: panes of one grid as rows, for partial aggregates that come combined, or are lists.
 
+Landmark windows are kept so, too, a row of the window that tuples came in (``landmark_windows.py``).
+
 First halves send partial aggregates (``Consolidate``), and the same pane of a group may come several times; states that
 are lists do not fit cells that are added to.  So the rows of a page are put behind others, and ``runs.py`` merges panes
 that are there twice.  A row is in the windows of its pane, and stays until the last of them has closed; windows are put
@@ -9,7 +11,7 @@ together as they close.  Paned-WID itself, of tuples, is in ``window_store.py`` 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,11 +27,12 @@ from oop_engine.operators.kernels.places import pane_rows
 from oop_engine.operators.keys.row_codes import row_codes
 from oop_engine.operators.slicing.compiled import fixed
 from oop_engine.operators.slicing.output import Stamp
-from oop_engine.operators.slicing.panes.open_spans import OpenSpans
+from oop_engine.operators.slicing.panes.open_spans import OpenGrid
+from oop_engine.operators.slicing.partials import with_empty
 from oop_engine.operators.slicing.runs.held_runs import HeldRuns
-from oop_engine.operators.slicing.store import Reach, Store
+from oop_engine.operators.slicing.store import Reach
 from oop_engine.operators.slicing.runs.runs import EQUAL, Runs
-from oop_engine.operators.slicing.stores.window_store import WindowStore
+from oop_engine.operators.slicing.stores.landmark_windows import came_in, checked, closed
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers, looked_up
 from oop_engine.operators.windows import Extents
@@ -43,83 +46,101 @@ _FEW = knob(__name__, "_FEW", 4096)  # places that there may be in any case
 _EXACT = 2**53  # times of all panes of a page together, up to which a float is exact
 
 
-class PaneStore(WindowStore):
-    """Open panes of ``extents``, the definition ``number``; ``every``: as in ``WindowStore``.
+class PaneStore:
+    """Open panes of ``extents``, the definition ``number``; ``every``: windows without a tuple are results too.
 
-    ``given`` returns the states in the rows of a page; without it rows are tuples.
+    ``given`` returns the states in the rows of a page; without it rows are tuples.  ``ids`` returns the first and last
+    window of each tuple of a page; None: they follow from times.
     """
-
-    from_columns: ClassVar = False
-    """Whether ``wids`` follow from columns of the page, not from times alone."""
 
     def __init__(
         self, number: int, extents: Extents, parts: Sequence[Part], stamp: Stamp,
-        *, every: bool, given: Callable[[Page], list[Arrays]] | None = None,
+        *, every: bool = False, given: Callable[[Page], list[Arrays]] | None = None,
+        ids: Callable[[Page], tuple[Integers, Integers]] | None = None, grid: OpenGrid | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(number, extents, parts, stamp, panes=False, every=every)
-        self.by_spans, self._given = True, given
+        self.grid = grid or OpenGrid(number, extents, stamp, every=every)
+        self._given, self._ids = given, ids
         self._rows = HeldRuns(
             parts, EQUAL, lambda first, _: (int(extents.starts(first)), int(extents.ends(first)))
         )
+        self.living = self.grid.spans.living
+        self.least_stamp, self.least_stamps = self.grid.least_stamp, self.grid.least_stamps
+
+    @property
+    def alive(self) -> int:
+        return self.grid.spans.alive
 
     def state(self) -> State:
-        held = self._rows.nbytes + self._rows.index_bytes + self.opened.nbytes
+        held = self._rows.nbytes + self._rows.index_bytes + self.grid.spans.nbytes
         return State(0, len(self._rows), self.alive, held)
 
+    def counts(self) -> dict[str, int]:
+        return {}
+
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
-        if groups > len(self.opened.of):
-            self.grow(groups)
+        self.grid.spans.reserve(groups)
         if self._given is None:
             panes = self._of_tuples(page, times, slots)
         else:
-            first, last = self.extents.wids(times)
+            first, last = self.grid.extents.wids(times)
             panes = Runs(slots, first, last, self._given(page))
             if (last < first).any():  # of other grids
                 panes = panes.take(last >= first)
-        self._open(panes)
+        self._add(panes)
+
+    def _add(self, panes: Runs) -> None:
+        self.grid.open(panes.slots, panes.first, panes.last)
         self._rows.add(panes)
 
-    def _open(self, panes: Runs) -> None:
-        """Keep up to date which windows are open."""
-        woken = self.opened.widen(panes.slots, panes.first, panes.last)
-        lowest = int(panes.first.min(initial=self.partials.lowest))
-        self.partials.note(self.alive + woken, lowest)
-
     def add_late(self, page: Page, times: Integers, slots: Integers, bounds: Integers) -> None:
-        self.add(page, times, slots, len(self.opened.of))
-        slots, of = np.unique(slots, return_index=True)
-        self.close(slots, bounds[of])  # panes are of many windows: those that have left do so once more
+        if not self.grid.extents.landmark:
+            self.add(page, times, slots, len(self.grid.spans))
+            slots, of = np.unique(slots, return_index=True)
+            self.close(slots, bounds[of])  # panes are of many windows: those that have left do so once more
+            return
+        first, last = self._wids(page, times)
+        # A window of a group that has ended can change no more.
+        rows = np.flatnonzero((last >= first) & (bounds < FOREVER))
+        first = np.maximum(first, self.grid.extents.closed_by(bounds))[rows]
+        page, times, slots = page.take(rows), times[rows], slots[rows]
+        of_tuple, rows = row_codes([pa.array(slots), pa.array(first)])
+        self._add(self._rows.of_page(page, times, (of_tuple, slots[rows], first[rows], first[rows])))
+
+    def _wids(self, page: Page, times: Integers) -> tuple[Integers, Integers]:
+        """Return the first and the last window that each tuple is kept for."""
+        first, last = self.grid.extents.wids(times) if self._ids is None else self._ids(page)
+        return came_in(first, last) if self.grid.extents.landmark else (first, last)
 
     def most_until(self, bound: int, slots: Integers | None = None) -> float:
-        if self.every or (slots is not None and self.few(slots)):
-            return super().most_until(bound, slots)
-        return self.open_until(float(len(self._rows) * self.extents.overlap), bound)
+        if not self.grid.due(bound):
+            return 0.0
+        return self.grid.most_until(bound, slots, float(len(self._rows) * self.grid.extents.overlap))
 
     def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
         """Return between which times windows end that have panes: none lie in a stretch without tuples.  O(n log n)."""
-        if self.every or not len(self._rows):
-            return super().reach(slots, bounds)
-        levels = self._rows.levels()
+        return self.grid.reach(slots, bounds, () if self.grid.every else self._stretches(), len(self._rows))
+
+    def _stretches(self) -> list[tuple[int, int, int]]:
+        levels, spans = self._rows.levels(), self.grid.spans.of
+        if not len(self._rows):
+            return []
         last = np.concatenate([runs.last for runs in levels])
-        opened = [
-            np.maximum(runs.first, np.minimum(self.opened.of[runs.slots, LOW], runs.last)) for runs in levels
-        ]
+        opened = [np.maximum(runs.first, np.minimum(spans[runs.slots, LOW], runs.last)) for runs in levels]
         low = np.concatenate(opened)  # the first windows that have not left
         order = np.argsort(low)
         first, behind = low[order], np.maximum.accumulate(last[order]) + 1
         apart = np.flatnonzero(first[1:] > behind[:-1])
-        origin, slide = self.extents.origin, self.extents.slide
-        first, behind = first[np.append(0, apart + 1)], behind[np.append(apart, -1)]
-        return origin + first * slide, origin + behind * slide, np.full(first.size, self.alive / slide)
+        sides = first[np.append(0, apart + 1)].tolist(), behind[np.append(apart, -1)].tolist()
+        return [(low, stop, self.alive) for low, stop in zip(*sides, strict=True)]
 
     def _of_tuples(self, page: Page, times: Integers, slots: Integers) -> Runs:
-        if self.from_columns:
-            first, last = self.wids(page, times)
+        if self._ids is not None:
+            first, last = self._wids(page, times)
             of_tuple, rows = row_codes([pa.array(slots), pa.array(first), pa.array(last)])
             first, last = first[rows], last[rows]
         else:
             of_tuple, rows = self._numbered(page, times, slots)
-            first, last = self.wids(page, times[rows])
+            first, last = self._wids(page, times[rows])
         if not (inside := last >= first).all():
             some = inside[of_tuple]
             return self._of_tuples(page.filter(some), times[some], slots[some])
@@ -127,12 +148,12 @@ class PaneStore(WindowStore):
 
     def _numbered(self, page: Page, times: Integers, slots: Integers) -> tuple[Integers, Integers]:
         """Return the row of each tuple, by its group and pane, and the first tuple of each row."""
-        extents, groups = self.extents, len(self.opened.of)
+        extents, groups = self.grid.extents, len(self.grid.spans)
         origin, slide, step = extents.origin, extents.slide, 1 if extents.landmark else extents.panes[1]
         low, high = (int(times.min()), int(times.max())) if times.size else (FOREVER, NEVER)
         slides = (high - origin) // slide - (low - origin) // slide + 1
         if not 0 < slides * step * groups <= max(_PLACES * times.size, _FEW) or slides * slide > _EXACT:
-            first, last = self.wids(page, times)  # a pane is known by both its ends
+            first, last = self._wids(page, times)  # a pane is known by both its ends
             return row_codes([pa.array(slots), pa.array(first + last)])
         extents.check(low, high)
         free = np.full((slides * step, groups), -1, np.int32)
@@ -141,21 +162,22 @@ class PaneStore(WindowStore):
         many = pane_rows(fixed(slots), fixed(times), grid, free, rows, first)
         return rows, first[:many].copy()
 
-    def take(self, slots: Integers, low: Integers, stop: Integers) -> WindowStates:
-        return self._windows(self._within(slots, low, stop))
-
-    def _close_every(
-        self, slots: Integers, low: Integers, stop: Integers, over: Integers
-    ) -> list[WindowStates]:
-        some = np.flatnonzero(low < stop)
-        nothing = self._rows.without_values(slots[some], low[some], stop[some] - 1)
-        found = self._windows(self._within(slots, low, stop).joined(nothing))
-        self.reopen(slots, np.where(np.isin(slots, over), NO_WINDOW, stop))
+    def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
+        cuts = self.grid.extents.closed_by(bounds)
+        if self.grid.extents.landmark:
+            return closed(self.grid, self._rows, slots, cuts)
+        some, low, stop, after = self.grid.closing(slots, cuts)
+        if not some.size:
+            return []
+        found = self._windows(self._within(some, low, stop))
+        if self.grid.every:
+            found = with_empty(self.grid, self._rows.parts, found, some, low, stop)
+        self._reopen(some, after)
         return [found] if found.slots.size else []
 
     def _within(self, slots: Integers, low: Integers, stop: Integers) -> Runs:
         """Return the rows in windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]``, cut to these."""
-        levels = [self._rows.of(slots)[0]] if self.few(slots) else self._rows.levels()
+        levels = [self._rows.of(slots)[0]] if self.grid.spans.few(slots) else self._rows.levels()
         found = [
             _cut(runs, *(looked_up(runs.slots, slots, *side) for side in ((low, NO_WINDOW), (stop, NEVER))))
             for runs in levels
@@ -164,51 +186,50 @@ class PaneStore(WindowStore):
 
     def _windows(self, closing: Runs) -> WindowStates:
         """Return the windows that rows are in."""
-        ends, found = self.extents.ends, self._rows.windows(closing)
+        ends, found = self.grid.extents.ends, self._rows.windows(closing)
         return WindowStates.ordered(
-            [WindowStates(o.slots, ends(o.first), o.states, self.number) for o in found]
+            [WindowStates(o.slots, ends(o.first), o.states, self.grid.number) for o in found]
         )
 
-    def reopen(self, slots: Integers, low: Integers) -> None:
-        super().reopen(slots, low)
-        if self.few(slots):
+    def _reopen(self, slots: Integers, low: Integers) -> None:
+        """Note that the lowest open window of some groups is another now, and drop the rows that are in none."""
+        self.grid.spans.reopen(slots, low)
+        spans = self.grid.spans.of
+        if self.grid.spans.few(slots):
             runs, rows = self._rows.of(slots)
-            over = runs.last < self.opened.of[runs.slots, LOW]
+            over = runs.last < spans[runs.slots, LOW]
             self._rows.drop(runs.take(over), rows[over])
             return
-        kept = [runs.last >= self.opened.of[runs.slots, LOW] for runs in self._rows.levels()]
+        kept = [runs.last >= spans[runs.slots, LOW] for runs in self._rows.levels()]
         pairs = zip(self._rows.levels(), kept, strict=True)
         self._rows.put(*(runs if alive.all() else runs.take(alive) for runs, alive in pairs))
 
     def rename(self, kept: Integers, slots: Integers) -> None:
-        super().rename(kept, slots)
+        self.grid.spans.keep(kept)
         self._rows.rename(slots)
 
     def copied(self, slots: Integers) -> PaneStore:
+        grid, extents = self.grid.copied(slots), self.grid.extents
         other = PaneStore(
-            self.number, self.extents, self.parts, self.stamps.stamp, every=self.every, given=self._given
+            grid.number, extents, self._rows.parts, grid.stamps.stamp, given=self._given, grid=grid
         )
-        self._copy_to(other, slots)
+        runs, _ = self._rows.of(slots)
+        other.put(runs._replace(slots=slots.searchsorted(runs.slots)))
         return other
 
-    def _copy_to(self, other: PaneStore, slots: Integers) -> None:
-        """Let an empty store have the panes of some groups, as those of the groups 0, 1, ..."""
-        other.opened = self.opened.kept(slots)
-        other.partials.note(other.opened.alive, other.opened.lowest)
-        runs, _ = self._rows.of(slots)
-        other._rows.add(runs._replace(slots=slots.searchsorted(runs.slots)))
+    def put(self, panes: Runs) -> None:
+        """Put rows of windows that are open."""
+        self._rows.add(panes)
 
     def save(self) -> dict[str, Any]:
-        return {"spans": self.opened.save(), "panes": self._rows.save()}
+        return {"grid": self.grid.save(), "panes": self._rows.save()}
 
-    def load(self, saved: Saved, groups: int) -> Store:
-        self.opened = OpenSpans.loaded(saved.part("spans"), groups, 0)
-        self.partials.note(self.opened.alive, self.opened.lowest)
-        self._rows.load(saved.parts("panes"), groups, self._check)
-        return self
+    def load(self, saved: Saved, groups: int) -> None:
+        self.grid.load(saved.part("grid"), groups)
+        self._rows.load(saved.parts("panes"), groups, checked if self.grid.extents.landmark else self._check)
 
     def _check(self, panes: Runs) -> None:
-        most, widths = self.extents.overlap, panes.last - panes.first + 1
+        most, widths = self.grid.extents.overlap, panes.last - panes.first + 1
         near = panes.rows == 0 or max(-int(panes.first.min()), int(panes.last.max())) < _FAR
         if not near or (panes.rows and not (widths.min() >= 0 and widths.max() <= most)):
             msg = f"a pane must be in at most {most} windows, {_FAR} at most; got {widths.min()} to {widths.max()}"

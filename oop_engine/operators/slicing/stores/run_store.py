@@ -27,7 +27,7 @@ from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.runs.first_windows import FirstWindows
 from oop_engine.operators.slicing.runs.held_runs import HeldRuns
 from oop_engine.operators.slicing.runs.runs import Runs, Sides, overlapping
-from oop_engine.operators.slicing.store import OnTime, Store, bounds_of
+from oop_engine.operators.slicing.store import OnTime, bounds_of
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers, begins_of, filled_up, spread
 from oop_engine.operators.windows import Merging
@@ -93,8 +93,8 @@ class RunStore(OnTime):
     def _begins(self, runs: Runs, place: int) -> NDArray[np.bool_]:
         return self._definitions[place][1].begins(*runs[:3])
 
-    def due(self, bound: int) -> bool:
-        return bool(self._complete(np.array([self._first.lowest]), bound)[0])
+    def most_until(self, bound: int, slots: Integers | None = None) -> float:
+        return float(self._complete(np.array([self._first.lowest]), bound)[0])
 
     def _complete(self, until: Integers, bounds: Integers | int) -> NDArray[np.bool_]:
         """Tell which windows of the narrowest definition are complete, by last times; FOREVER: there is none."""
@@ -221,7 +221,7 @@ class RunStore(OnTime):
     def save(self) -> dict[str, Any]:
         return {"runs": self._runs.save()}
 
-    def load(self, saved: Saved, groups: int) -> Store:
+    def load(self, saved: Saved, groups: int) -> None:
         self._runs.load(saved.parts("runs"), groups, self._check_runs)
         self._first.grow(groups)
         self._first.clear()
@@ -230,7 +230,6 @@ class RunStore(OnTime):
         for runs in fresh:
             self._first.note(runs.slots, runs.first, runs.last)
         self._first.settle()
-        return self
 
     def _check_runs(self, runs: Runs) -> None:
         if runs.rows:

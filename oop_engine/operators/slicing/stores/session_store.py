@@ -27,7 +27,7 @@ from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.compiled import fixed
 from oop_engine.operators.slicing.output import Stamp
-from oop_engine.operators.slicing.store import OnTime, Store, bounds_of
+from oop_engine.operators.slicing.store import OnTime, bounds_of
 from oop_engine.operators.slicing.stores.session_cells import SessionCells
 from oop_engine.operators.slicing.stores.session_lists import SessionLists
 from oop_engine.operators.slicing.window_states import WindowStates
@@ -85,8 +85,8 @@ class SessionStore(OnTime):
             self._held = lists
         self._held.room(groups)
 
-    def due(self, bound: int) -> bool:
-        return self._least < bound or self._held.lags(bound)
+    def most_until(self, bound: int, slots: Integers | None = None) -> float:
+        return float(self._least < bound or self._held.lags(bound))
 
     def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
         until, passed = self._held.until, NEVER
@@ -177,9 +177,8 @@ class SessionStore(OnTime):
     def save(self) -> dict[str, Any]:
         return self._held.save()
 
-    def load(self, saved: Saved, groups: int) -> Store:
+    def load(self, saved: Saved, groups: int) -> None:
         kind = SessionCells if "cells" in saved else SessionLists
         self._held = kind(self._gaps, self._parts)
         self._held.load(saved, groups)
         self._look()
-        return self

@@ -16,15 +16,17 @@ from oop_engine.core.operator import State
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
-from oop_engine.operators.kernels.partials import HIGH, LOW, NO_WINDOW
+from oop_engine.operators.kernels.partials import ALIVE, HIGH, LOW, LOWEST, NO_WINDOW
 from oop_engine.operators.kernels.slices import SPAN_CUT, SPAN_DONE, reopen
 from oop_engine.operators.slicing.checks import AT_ONCE
 from oop_engine.operators.slicing.output import Output, Stamps
+from oop_engine.operators.slicing.panes.open_spans import OpenGrid
+from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.panes.shared_slices import Slicing
 from oop_engine.operators.slicing.panes.sleeping_groups import SleepingGroups
 from oop_engine.operators.slicing.panes.slice_windows import Assembly, SliceWindows
-from oop_engine.operators.slicing.store import Reach, Store
-from oop_engine.operators.slicing.stores.window_store import WindowStore
+from oop_engine.operators.slicing.store import Reach
+from oop_engine.operators.slicing.stores.grid_cells import GridCells
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
 from oop_engine.operators.values.columns import Integers, by_slot, filled_up, rows_of, spread
 from oop_engine.system.knobs import knob
@@ -37,46 +39,54 @@ _SOME = knob(__name__, "_SOME", 32)  # groups that are worth looking at together
 _FIRST = np.zeros(1, np.int64)  # the slot of the one group, where there is no key
 
 
-class SliceRing(WindowStore):
+class SliceRing:
     """Open slices of the groups, by slot: these are kept as windows side by side."""
 
     def __init__(self, output: Output, slicing: Slicing, assembly: Assembly = "auto") -> None:
-        super().__init__(0, slicing.base, output.parts, output.stamp, panes=True, shared=True)
-        assert self.panes is not None
-        self.ring = self.panes
-        extents: list[Any] = [output.definitions[number] for number in slicing.shape[3].tolist()]
-        self.stamps = Stamps(extents, output.stamp)
         self.slicing, self._output = slicing, output
+        self.ring = PaneRing(output.parts, slicing.base)
+        self._grid = OpenGrid(0, slicing.base, output.stamp)
+        self._cells = GridCells(self._grid, output.parts, self.ring, output.starts)
+        self._spans, self._table = self._grid.spans, self._cells.table
+        extents: list[Any] = [output.definitions[number] for number in slicing.shape[3].tolist()]
+        self._stamps = Stamps(extents, output.stamp)
         self._done = np.full(0, NEVER)  # (groups,)  windows that end by here have left
         self._over = NEVER  # the same for all groups
-        self._ahead = False  # whether windows of some group that end later have left
+        self._is_ahead = False  # whether windows of some group that end later have left
         self._sleeping = SleepingGroups(slicing)
         self._windows = SliceWindows(slicing, self.ring, assembly, grouped=output.grouped)
+        self.least_stamp, self.living = self._stamps.least, self._spans.living
+
+    @property
+    def alive(self) -> int:
+        return int(self._spans.counts[ALIVE])
 
     def state(self) -> State:
         own = self._windows.nbytes + self._done.nbytes + self._sleeping.nbytes
-        return super().state() + State(nbytes=own)
+        return self._cells.state() + State(nbytes=own)
 
     def counts(self) -> dict[str, int]:
         return {} if self._windows.parts is None else {"parts": self._windows.parts}
 
-    def due(self, bound: int) -> bool:
-        lowest = self.partials.lowest
-        return lowest != NO_WINDOW and bound > self.slicing.time(lowest)
+    def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
+        return self._stamps.of_each(bounds)
 
-    def grow(self, groups: int) -> None:
-        super().grow(groups)
-        self._done = filled_up(self._done, len(self.opened.of), NEVER)
+    def copied(self, slots: Integers) -> None:
+        return None
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         """Add tuples to their slices; ``groups`` are known by now.  O(tuples), in kernels."""
+        if groups > len(self._spans.of):
+            self._spans.reserve(groups)
+            self._done = filled_up(self._done, len(self._spans.of), NEVER)
         if self.slicing.gaps and not (inside := self.slicing.inside(times)).all():
             page, times, slots = page.filter(inside), times[inside], slots[inside]
         if not times.size:
-            self.grow(groups)
             return
         try:
-            super().add(page, times, slots, groups)
+            left = self.ring.add(page, times, slots, self._spans)
+            if left.size:
+                self._cells.add_left(self.ring, page, times, slots, left)
         except WindowOverflowError as error:  # in a slice: say in which window
             window = self.slicing.window(self.slicing.cut(error.start))
             raise WindowOverflowError(error.column, error.slot, *window) from None
@@ -85,28 +95,31 @@ class SliceRing(WindowStore):
 
     def add_late(self, page: Page, times: Integers, slots: Integers, bounds: Integers) -> None:
         self._done[slots] = np.maximum(self._done[slots], self.slicing.base.closed_by(bounds))
-        self._ahead = True
-        self.add(page, times, slots, len(self.opened.of))
+        self._is_ahead = True
+        self.add(page, times, slots, len(self._spans))
 
     def most_until(self, bound: int, slots: Integers | None = None) -> float:
-        if slots is not None and self.few(slots):
-            low, high = self.opened.of[slots].astype(float).T
+        lowest = int(self._spans.counts[LOWEST])
+        if lowest == NO_WINDOW or bound <= self.slicing.time(lowest):
+            return 0.0
+        if slots is not None and self._spans.few(slots):
+            low, high = self._spans.of[slots].astype(float).T
             behind = np.minimum(high + self.slicing.longest, float(self.slicing.cut(bound)))
             return float(np.maximum(behind - np.maximum(low, float(self._over)), 0).sum() * self.slicing.rate)
         of, longest = self.ring, self.slicing.longest
         cut = min(self.slicing.cut(bound), of.high + longest) - max(self._over, of.low)
         in_ring = max(cut, 0) * of.groups if of.used else 0
-        most: float = (in_ring + len(self.partials) * longest) * self.slicing.rate
+        most: float = (in_ring + len(self._table) * longest) * self.slicing.rate
         if most > AT_ONCE and self._over > NEVER and bound < FOREVER:
             at = self.slicing.cut(bound)
-            groups = self._sleeping.closing(self.opened.of, self._groups_until(at), self._over, at)
+            groups = self._sleeping.closing(self._spans.of, self._groups_until(at), self._over, at)
             most = min(most, max(at - self._over, 0) * groups * self.slicing.rate)
-        return most
+        return max(most, 1.0)
 
     def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
         """Return between which times windows end that have slices, and how many a unit of time.  O(table)."""
         of, longest = self.ring, self.slicing.longest
-        _, at = self.partials.owner(self.partials.used)
+        _, at = self._table.owner(self._table.used)
         low = max(of.low, self._over) if of.used else 0
         first, behind = np.append(at, low), np.append(at + longest, of.high + longest if of.used else 0)
         rates = np.append(np.ones(at.size), float(of.groups)) * self.slicing.density
@@ -120,23 +133,23 @@ class SliceRing(WindowStore):
             return []
         slots = self._groups_until(cut)
         found = self._close_alike(slots, cut) if slots.size else []
-        self._sleeping.settle(self.opened.of, cut)
+        self._sleeping.settle(self._spans.of, cut)
         self._over = cut
-        self._ahead = self._ahead and bool((self._done > cut).any())
+        self._is_ahead = self._is_ahead and bool((self._done > cut).any())
         return found
 
     def _groups_until(self, cut: int) -> Integers:
         """Return the groups with windows that close."""
-        if len(self.opened.of) == 1 and not self._ahead:  # no key: to ask all groups would take longer
-            return _FIRST[: int(self.opened.of[0, LOW] < cut)]
-        return self._sleeping.until(self.opened.of, self._done if self._ahead else None, cut)
+        if len(self._spans.of) == 1 and not self._is_ahead:  # no key: to ask all groups would take longer
+            return _FIRST[: int(self._spans.of[0, LOW] < cut)]
+        return self._sleeping.until(self._spans.of, self._done if self._is_ahead else None, cut)
 
     def _close_some(self, slots: Integers, cuts: Integers) -> list[WindowStates]:
-        low, done = self.opened.of[slots, LOW], np.maximum(self._done[slots], self._over)
+        low, done = self._spans.of[slots, LOW], np.maximum(self._done[slots], self._over)
         some = np.flatnonzero((low < cuts) & (low != NO_WINDOW) & (done < cuts))
         if not some.size:
             return []
-        self._ahead = True
+        self._is_ahead = True
         self._windows.forget()
         return self._close_groups(slots[some], cuts[some], whole=False)
 
@@ -145,11 +158,11 @@ class SliceRing(WindowStore):
         first, last = self._reach(slots)
         first, last = max(first, self.ring.low), min(last, self.ring.high, cut - 1)
         ends = min(cut, last + self.slicing.longest)
-        apart = self._ahead or len(self.partials) or int(slots[-1]) >= self.ring.groups
+        apart = self._is_ahead or len(self._table) or int(slots[-1]) >= self.ring.groups
         cuts = np.full(slots.size, cut)
         apart = apart or ends - max(first, self._over) > _SLICES
-        if apart or (slots.size > 1 and not _full(*self.opened.of[slots].T)):
-            return self._close_groups(slots, cuts, whole=not self._ahead)
+        if apart or (slots.size > 1 and not _full(*self._spans.of[slots].T)):
+            return self._close_groups(slots, cuts, whole=not self._is_ahead)
         found = self._windows.of_all((first, last, self._over, cut)) if first <= last else []
         self._forget(slots, cuts)
         return found
@@ -157,16 +170,16 @@ class SliceRing(WindowStore):
     def _reach(self, slots: Integers) -> tuple[int, int]:
         """Return the lowest and the highest slice of some groups."""
         if slots.size == 1:
-            low, high = self.opened.of[slots[0]].tolist()
+            low, high = self._spans.of[slots[0]].tolist()
             return low, high
-        low, high = self.opened.of[slots].T
+        low, high = self._spans.of[slots].T
         return int(low.min()), int(high.max())
 
     def _close_groups(self, slots: Integers, cuts: Integers, *, whole: bool) -> list[WindowStates]:
         """Close windows of groups; ``whole``: the others have none that close."""
         done = np.maximum(self._done[slots], self._over)
         found = list(self._from_ring(slots, done, cuts, whole=whole))
-        if len(self.partials):
+        if len(self._table):
             found = self._with_table(found, slots, done, cuts)
         self._done[slots] = cuts
         self._forget(slots, cuts)
@@ -181,7 +194,7 @@ class SliceRing(WindowStore):
             slots, done, cuts = slots[inside], done[inside], cuts[inside]
         if high < low or not slots.size:
             return
-        lowest, highest = self.opened.of[slots].T
+        lowest, highest = self._spans.of[slots].T
         spans = np.stack([np.maximum(lowest, low), np.minimum(highest, high), done, cuts])
         # A gap may be long, so not all that has come is looked at together.
         least = int(max(spans[LOW].min(), done.min()))
@@ -228,10 +241,9 @@ class SliceRing(WindowStore):
         self, found: list[WindowStates], slots: Integers, done: Integers, cuts: Integers
     ) -> list[WindowStates]:
         """Add the slices of the table to the windows that close.  O(slices there x windows of each)."""
-        known = len(self.opened.of)
-        rows = self.partials.find(slots, self.opened.of[slots, LOW], cuts, known)
-        of, at = self.partials.owner(rows)
-        states = self.partials.states.take(rows)
+        rows = self._table.find(slots, self._spans.of[slots, LOW], cuts)
+        of, at = self._table.owner(rows)
+        states = self._table.states.take(rows)
         order = np.argsort(slots)
         row = order[np.searchsorted(slots, of, sorter=order)]
         begin, units, found = done[row], self.slicing.units, list(found)
@@ -242,47 +254,43 @@ class SliceRing(WindowStore):
             of_slice, wids = spread(first, np.maximum(last - first + 1, 0))
             ends = self.slicing.moment(offset + (wids + 1) * step)
             found.append(WindowStates(of[of_slice], ends, rows_of(states, of_slice), number))
-        return [self.united(found)]
-
-    def starts(self, found: WindowStates) -> Integers:
-        return self._output.starts(found)
+        return [self._cells.united(found)]
 
     def _forget(self, slots: Integers, cuts: Integers) -> None:
         """Forget the slices that no window needs which ends behind the cut of its group."""
-        groups, needed, spans = self.ring.groups, self.slicing.needed(cuts), self.opened.of
+        groups, needed, spans = self.ring.groups, self.slicing.needed(cuts), self._spans.of
         if groups == len(spans) == 1:
             self.ring.forget(needed)
-        elif self.few(slots):
+        elif self._spans.few(slots):
             self.ring.forget_some(slots, spans[slots, LOW], needed)
         elif self.ring.used:
             inside = slots < groups
             self.ring.forget(by_slot(slots[inside], needed[inside], groups, NEVER))
-        if len(self.partials):
-            self.partials.remove(self.partials.find(slots, spans[slots, LOW], needed, len(spans)))
-        over, lowest = reopen(spans, self.opened.least, self._done, slots, needed)
-        self.partials.note(self.alive - over, lowest)
+        if len(self._table):
+            self._table.remove(self._table.find(slots, spans[slots, LOW], needed))
+        over, lowest = reopen(spans, self._spans.least, self._done, slots, needed)
+        self._spans.count(self.alive - over, lowest)
 
     def rename(self, kept: Integers, slots: Integers) -> None:
-        super().rename(kept, slots)
+        self._cells.rename(kept, slots)
         self._done = self._done[kept]
         self._sleeping.forget()
 
     def save(self) -> dict[str, Any]:
-        more = {"done": narrow(self._done), "over": [self._over, self._ahead], **self.counts()}
-        return {**super().save(), **more, "slices": [self.slicing.period, self.slicing.slices]}
+        more = {"done": narrow(self._done), "over": [self._over, self._is_ahead], **self.counts()}
+        return {**self._cells.save(), **more, "slices": [self.slicing.period, self.slicing.slices]}
 
-    def load(self, saved: Saved, groups: int) -> Store:
+    def load(self, saved: Saved, groups: int) -> None:
         self.slicing.check(saved)
-        super().load(saved, groups)
+        self._cells.load(saved, groups)
         over = saved.part("over")
         if "parts" in saved and self._windows.parts is not None:
             self._windows.parts = saved.integer("parts", least=0)
-        self._done = filled_up(saved.integers("done", (None,)), len(self.opened.of), NEVER)[
-            : len(self.opened.of)
+        self._done = filled_up(saved.integers("done", (None,)), len(self._spans.of), NEVER)[
+            : len(self._spans.of)
         ]
-        self._over, self._ahead = over.integer(0), over.flag(1)
+        self._over, self._is_ahead = over.integer(0), over.flag(1)
         self._sleeping.forget()
-        return self
 
 
 def _full(lowest: Integers, highest: Integers) -> bool:

@@ -121,6 +121,10 @@ class Volumes:
         self.eager[risen] = True
         return risen
 
+    def rise(self, slots: Integers) -> None:
+        """Let groups be eager from now on."""
+        self.eager[slots] = True
+
     def expire(self, slots: Integers) -> None:
         """Count tuples, of ``slots``, that are in no open window any more."""
         lazy = slots[~self.eager[slots]]

@@ -23,7 +23,7 @@ from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.slicing.accumulators import SumOverflowError
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.partials import States
-from oop_engine.operators.slicing.store import OnTime, Store
+from oop_engine.operators.slicing.store import OnTime
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
 from oop_engine.operators.values.columns import Integers, filled_up
 from oop_engine.operators.windows import Merging
@@ -74,8 +74,8 @@ class WholeStore(OnTime):
         end = int(self._definition.ends(self._last[slot : slot + 1])[0])
         return WindowOverflowError(error.column, slot, int(self._first[slot]), end)
 
-    def due(self, bound: int) -> bool:
-        return bound == FOREVER and self.alive > 0
+    def most_until(self, bound: int, slots: Integers | None = None) -> float:
+        return float(bound == FOREVER and self.alive > 0)
 
     def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
         of = np.flatnonzero(self._last < FOREVER) if slots is None else slots[self._last[slots] < FOREVER]
@@ -148,7 +148,7 @@ class WholeStore(OnTime):
         columns = [narrow(column) for column in (slots, self._first[slots], self._last[slots])]
         return {"windows": columns, "states": self._states.saved(self._states.take(slots))}
 
-    def load(self, saved: Saved, groups: int) -> Store:
+    def load(self, saved: Saved, groups: int) -> None:
         windows = saved.part("windows")
         slots = windows.integers(0, (None,), least=0, below=groups)
         first, last = (windows.integers(side, slots.shape) for side in (1, 2))
@@ -157,7 +157,6 @@ class WholeStore(OnTime):
             msg = "windows of whole groups must be one a group, and end behind their beginning"
             raise SnapshotError(msg)
         self._put(groups, slots, first, last, self._states.loaded(saved.part("states"), slots.size))
-        return self
 
     def _put(
         self, groups: int, slots: Integers, first: Integers, last: Integers, states: list[Arrays]
