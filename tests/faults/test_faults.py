@@ -162,7 +162,7 @@ from oop_engine.operators.slicing import strategy
 from oop_engine.spark.plan import balance
 from tests.faults.in_place import plant_in_place
 from tests.faults.planting import FAULTS
-functions = balance.Balancer._look, strategy._STORES["panes"]
+functions = balance.Balancer._look, strategy._window_store
 before = [one.__code__ for one in functions]
 gc.freeze()
 plant_in_place(FAULTS[sys.argv[1]])
