@@ -93,6 +93,7 @@ class Inline:
         for worker in self._workers.values():
             if not worker.in_hand:
                 worker.read_state()
+                worker.read_counts()
         return self._agenda.statistics
 
     @property
@@ -247,6 +248,8 @@ class Inline:
         Raises ``SnapshotError`` if it is of another graph, or damaged; all operators are then as they were opened.
         """
         states.restore(self.plan.name, _OWN_NAME, self.operators, saved, self._load)
+        for name, operator in self.operators.items():
+            self._agenda.statistics.operators[name].before = operator.counts()
 
     def _save(self) -> dict[str, Any]:
         """Return which sources have ended, and the last moment of each."""

@@ -453,9 +453,11 @@ class Local:
         another thread.
         """
         here = self._thread in (None, get_ident())
-        for station in self._stations.values() if here else ():
-            if station.unseen and not station.inbox.busy:
-                self.way.look(station, 0, Signal.TICK)
+        for name, station in self._stations.items() if here else ():
+            if not station.inbox.busy:
+                self._statistics.operators[name].counts = station.operator.counts()
+                if station.unseen:
+                    self.way.look(station, 0, Signal.TICK)
         return self._statistics
 
     async def snapshot(self) -> dict[str, bytes]:

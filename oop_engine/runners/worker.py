@@ -260,6 +260,10 @@ class Worker:
         if agenda.watch is not None:
             agenda.watch.kept(self._seen, agenda.statistics.state)
 
+    def read_counts(self) -> None:
+        """Take the counts of the operator (late tuples...) into the statistics."""
+        self._statistics.counts = self.operator.counts()
+
     def _emit(self, port: int, message: Message, moment: int, now: int, born: float) -> int:
         """Queue an output; return its moment."""
         operator = self.operator
@@ -301,7 +305,7 @@ class Worker:
         self.open_ports.discard(port)
         if self.open_ports:
             return
-        self._statistics.counts = self.operator.counts()
+        self.read_counts()
         for routes in self.routes:
             for route in routes:
                 route.send(message, moment, now, born)

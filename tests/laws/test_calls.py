@@ -14,15 +14,36 @@ from types import CodeType, FrameType
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import oop_engine
 from oop_engine import Graph, Linear, Page, Schema
 from oop_engine.core.late.late_page import packed_rows
-from oop_engine.operators import BoundedDisorder, Count, Meld, Punctuate, Sliding, Sum, WindowAggregate
+from oop_engine.operators import (
+    BoundedDisorder,
+    Count,
+    Meld,
+    Punctuate,
+    Session,
+    Sliding,
+    Sum,
+    Tumbling,
+    WindowAggregate,
+)
 from oop_engine.runners.inline import Inline
 from oop_engine.runners.local import Local
 from oop_engine.system.kernel import numba
+from oop_engine.windows import (
+    Delimited,
+    Frames,
+    Intervals,
+    Landmark,
+    LastRows,
+    PartitionedTupleBased,
+    RowsBetween,
+    SlideByTuple,
+)
 
 CALLS_OF_A_PAGE = 57  # pushed, and worked off up to the sink; closes nothing
 CALLS_OF_A_CLOSING_PAGE = 152  # the same, but a punctuation follows from it, and a window leaves
@@ -72,8 +93,33 @@ def by_file(codes: list[CodeType]) -> str:
     return "\n".join(f"{Path(code.co_filename).name}: {code.co_name}" for code in codes)
 
 
+def aggregate(of: Any, **options: Any) -> WindowAggregate:
+    return WindowAggregate(of, {"n": Count(), "s": Sum("v")}, by=("k",), **options)
+
+
 def windows() -> WindowAggregate:
-    return WindowAggregate(Sliding(30, 10), {"n": Count(), "s": Sum("v")}, by=("k",))
+    return aggregate(Sliding(30, 10))
+
+
+KINDS: dict[str, tuple[Callable[[], WindowAggregate], int, int]] = {
+    "tumbling": (lambda: aggregate(Tumbling(10)), 52, 179),
+    "sliding": (windows, 52, 152),
+    "two grids": (lambda: aggregate({"a": Tumbling(10), "b": Sliding(30, 10)}), 55, 236),
+    "adaptive": (lambda: aggregate(Sliding(30, 10), strategy="adaptive"), 118, 397),
+    "changing": (lambda: aggregate({"a": Tumbling(10)}, changing=True), 79, 279),
+    "landmark": (lambda: aggregate(Landmark(10)), 143, 741),
+    "session": (lambda: aggregate(Session(1)), 77, 266),
+    "capped session": (lambda: aggregate(Session(10, most=9)), 101, 601),
+    "rows by arrival": (lambda: aggregate(PartitionedTupleBased(5, 2)), 283, 328),
+    "rows by time": (lambda: aggregate(PartitionedTupleBased(5, 2, order="time")), 101, 691),
+    "rows around": (lambda: aggregate(RowsBetween(-3, 0)), 101, 675),
+    "last rows": (lambda: aggregate(LastRows(3, 10)), 104, 711),
+    "by tuple": (lambda: aggregate(SlideByTuple(10)), 101, 653),
+    "delimited": (lambda: aggregate(Delimited(pc.field("v") == 3)), 118, 696),
+    "frames": (lambda: aggregate(Frames(pc.field("v") == 3, pc.field("v") == 3)), 124, 588),
+    "intervals": (lambda: aggregate(Intervals([(10 * n, 10 * n + 10) for n in range(40)])), 98, 456),
+}
+"""Windows, with the calls of a page of one row, and of one behind which a window closes."""
 
 
 def one(ts: int) -> Page:
@@ -82,17 +128,13 @@ def one(ts: int) -> Page:
     return page
 
 
-def two_sources() -> Inline:
-    return Inline(two_sources_graph(), lambda result: None)
-
-
-def two_sources_graph() -> Graph:
+def two_sources_graph(of: WindowAggregate) -> Graph:
     graph = Graph("two")
     edges = [
         graph.add(f"edge_{name}", Punctuate(BoundedDisorder(5), granularity=10), graph.source(name, SCHEMA))
         for name in "ab"
     ]
-    graph.sink("out", graph.add("windows", windows(), graph.add("both", Meld(2), *edges)))
+    graph.sink("out", graph.add("windows", of, graph.add("both", Meld(2), *edges)))
     return graph
 
 
@@ -101,10 +143,10 @@ def push(runner: Inline, source: str, page: Page) -> None:
     runner.drain()
 
 
-def in_full_swing() -> Inline:
+def in_full_swing(of: WindowAggregate | None = None) -> Inline:
     """A graph that has closed windows, so that all it looks up once has been looked up."""
-    runner = two_sources()
-    for ts in range(200):
+    runner = Inline(two_sources_graph(of or windows()), lambda result: None)
+    for ts in range(0, 400, 2):
         push(runner, "a", row(ts))
         push(runner, "b", row(ts))
     return runner
@@ -115,7 +157,7 @@ def results(runner: Inline) -> int:
 
 
 def test_a_page_of_one_row_takes_few_calls() -> None:
-    runner, page = in_full_swing(), row(200)
+    runner, page = in_full_swing(), row(400)
     before = results(runner)
     found = calls(lambda: push(runner, "a", page))
     assert results(runner) == before > 0
@@ -123,7 +165,7 @@ def test_a_page_of_one_row_takes_few_calls() -> None:
 
 
 def test_a_page_of_one_row_that_closes_a_window_takes_few_calls() -> None:
-    runner, page = in_full_swing(), row(216)
+    runner, page = in_full_swing(), row(416)
     push(runner, "a", page)
     before = results(runner)
     found = calls(lambda: push(runner, "b", page))
@@ -131,9 +173,25 @@ def test_a_page_of_one_row_that_closes_a_window_takes_few_calls() -> None:
     assert len(found) <= CALLS_OF_A_CLOSING_PAGE, by_file(found)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_of_one_row_takes_few_calls_in_windows_of_each_kind(kind: str) -> None:
+    make, quiet, closing = KINDS[kind]
+    runner = in_full_swing(make())
+    page = row(402)
+    push(runner, "a", row(400))
+    found = calls(lambda: push(runner, "a", page))
+    assert len(found) <= quiet, by_file(found)
+    for source, ts in (("a", 416), ("b", 418), ("a", 436)):  # several windows close, as they do below
+        push(runner, source, row(ts))
+    before, page = results(runner), row(438)
+    found = calls(lambda: push(runner, "b", page))
+    assert results(runner) > before
+    assert len(found) <= closing, by_file(found)
+
+
 async def test_a_row_that_comes_alone_takes_few_calls_in_a_service() -> None:
     results: list[Any] = []
-    async with Local(two_sources_graph(), results.append) as local:
+    async with Local(two_sources_graph(windows()), results.append) as local:
         await asyncio.sleep(0)
         for ts in range(200):
             for source in "ab":

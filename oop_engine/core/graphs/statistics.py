@@ -134,7 +134,7 @@ class Statistics:
 
     @property
     def late(self) -> LateTuples:
-        """The tuples that were late, by operator; known when the stream has ended.  O(operators x edges)."""
+        """The tuples that were late so far, by operator.  O(operators x edges)."""
         return self._counted("late", "were late")
 
     @property

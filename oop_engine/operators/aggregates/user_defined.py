@@ -32,9 +32,9 @@ class UserDefined(Aggregation):
     ``identity``, a state.  Use functions that can be pickled.
 
     ``invert(a, b)``: takes ``b`` away from the state ``a`` that it is part of, exactly; where panes of many groups are
-    put together windows then follow from those before.  ``commutative=False``: ``combine`` gets the earlier one first,
-    so tuples are held until a bound has passed them, and folded in time order; ``tie`` are columns that decide between
-    tuples of one time, before their arrival.
+    put together windows then follow from those before.  Shared slices and windows by rows do not ask for it.
+    ``commutative=False``: ``combine`` gets the earlier one first, so tuples are held until a bound has passed them, and
+    folded in time order; ``tie`` are columns that decide between tuples of one time, before their arrival.
 
     >>> import numpy as np, pyarrow as pa
     >>> product = UserDefined(

@@ -197,11 +197,11 @@ class Punctuate(Operator):
             yield port, part.filter(rows)
 
     def _error(self, part: Page, row: int, bounds: Bounds) -> LateTuple:
-        name, unit = part.schema.progressing, part.schema.unit
-        below = bounds[row] if isinstance(bounds, np.ndarray) else bounds
+        schema, below = part.schema, int(bounds[row] if isinstance(bounds, np.ndarray) else bounds)
+        time, least = schema.moment(int(part.times[row])), schema.moment(below)
         return LateTuple(
-            f"Punctuate: tuple {name}={part.times[row]} (row {self._rows + row} of the stream) came behind "
-            f"the bound {name} >= {below} (unit {unit}): allow for more disorder, or set late=Late.DIVERT"
+            f"Punctuate: {schema.progressing}={time} (row {self._rows + row} of the stream, the first is 0) is behind "
+            f"the bound {least} of {describe_value(self.policy)}: allow for more disorder, or set late=Late.DIVERT"
         )
 
     def state(self) -> State:

@@ -15,7 +15,7 @@ from oop_engine.core.schema import Schema
 __all__ = ["KeptPage"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(slots=True, eq=False)
 class KeptPage:
     """A ``page`` that is kept, whose rows leave from the front.
 
@@ -35,12 +35,12 @@ class KeptPage:
     @classmethod
     def of(cls, page: Page) -> Self:
         """Keep a page as it came: of memory that others share, its own rows count."""
-        return cls(page, len(page), int(page.batch.nbytes))
+        return cls(page, page.rows, int(page.batch.nbytes))
 
     @classmethod
     def made(cls, page: Page) -> Self:
         """Keep a page that was made to be kept, and shares no memory."""
-        return cls(page, len(page), page.held_bytes)
+        return cls(page, page.rows, page.held_bytes)
 
     @classmethod
     def loaded(cls, saved: Saved, schema: Schema) -> list[Self]:
@@ -57,7 +57,7 @@ class KeptPage:
 
         So a row is copied once at most over its life.
         """
-        rest = self.page.slice(start, len(self.page))
-        if 2 * len(rest) >= self.rows:
+        rest = self.page.slice(start, self.page.rows)
+        if 2 * rest.rows >= self.rows:
             return KeptPage(rest, self.rows, self.nbytes)
         return KeptPage.made(rest.copied())

@@ -29,15 +29,16 @@ _Part = tuple[int, Page]
 """The serial of a run, and some of its rows."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _Run:
     """Rows sorted by time.  ``serial``: smaller for earlier rows."""
 
     serial: int
     kept: KeptPage
 
-    def __len__(self) -> int:
-        return len(self.kept.page)
+    @property
+    def rows(self) -> int:
+        return self.kept.page.rows
 
     @property
     def first(self) -> int:
@@ -59,7 +60,7 @@ class ReorderBuffer:
 
     def add(self, page: Page) -> None:
         """Take a page's rows.  O(rows), and O(log tuples) a row for merging small pages."""
-        if not len(page):
+        if not page.rows:
             return
         page = page.without_arrival()
         ordered = sorted_page(page)
@@ -67,13 +68,13 @@ class ReorderBuffer:
         kept = KeptPage.of(page.owned() if self._owned else page) if same else KeptPage.made(ordered)
         self._recent.append(self._run(self._serial, kept))
         self._serial += 1
-        while len(self._recent) > 1 and len(self._recent[-2]) <= 2 * len(self._recent[-1]) < 2 * _SMALL:
+        while len(self._recent) > 1 and self._recent[-2].rows <= 2 * self._recent[-1].rows < 2 * _SMALL:
             after, before = self._recent.pop(), self._recent.pop()
             self._count(before, -1)
             self._count(after, -1)
             merged = merged_pages(self._schema, [before.kept.page, after.kept.page])
             self._recent.append(self._run(before.serial, KeptPage.made(merged)))
-        if len(self._recent[-1]) >= _SMALL:
+        if self._recent[-1].rows >= _SMALL:
             self._settled.update(self._recent)
             self._recent = []
 
@@ -89,7 +90,7 @@ class ReorderBuffer:
         self._settled.update(rest for _, rest in going if rest is not None)
         recent = [self._cut(run, below) for run in self._recent]
         self._recent = [rest for _, rest in recent if rest is not None]
-        parts = sorted(((serial, page) for (serial, page), _ in going + recent if len(page)), key=_serial)
+        parts = sorted(((serial, page) for (serial, page), _ in going + recent if page.rows), key=_serial)
         return merged_pages(self._schema, [page for _, page in parts]) if parts else None
 
     def pages(self) -> list[Page]:
@@ -125,11 +126,11 @@ class ReorderBuffer:
     def _cut(self, run: _Run, below: int) -> tuple[_Part, _Run | None]:
         """Return the rows of a run that leave, and those that stay."""
         page = run.kept.page
-        stop = len(page) if below == FOREVER else int(page.times.searchsorted(below))
+        stop = page.rows if below == FOREVER else int(page.times.searchsorted(below))
         if stop == 0:
             return (run.serial, page.slice(0, 0)), run
         self._count(run, -1)
-        if stop == len(page):
+        if stop == page.rows:
             return (run.serial, page), None
         rest = _Run(run.serial, run.kept.after(stop))
         self._count(rest, 1)
@@ -141,7 +142,7 @@ class ReorderBuffer:
         return run
 
     def _count(self, run: _Run, sign: int) -> None:
-        self.tuples += sign * len(run)
+        self.tuples += sign * run.kept.page.rows
         self.nbytes += sign * run.kept.nbytes
 
 

@@ -47,7 +47,8 @@ class Definition:
     the kind of position that tuples have.  ``whole_stream``: a group's windows depend on tuples of other groups.
     ``partitioned``: tuples are counted within their group, so there must be a key.  ``numbered``: windows depend on
     the order of arrival within the group.
-    ``varying``: why a version of a window may not replace another one by its key; "": no later tuple changes an extent.
+    ``varying``: why versions of windows are emitted as retractions alone; "": in all modes of ``emit``, for no later
+    tuple changes an extent.
     ``sides``: names of the columns that have the extents.
     """
 

@@ -165,7 +165,7 @@ class Folding(Definition, ABC):
 
     @abstractmethod
     def places(self, final: FinalTuples) -> Integers:
-        """Return the slice of each final tuple, ascending within a group, -1: in no window."""
+        """Return the slice of each final tuple, from 0 on and ascending within a group, -1: in no window."""
 
     @abstractmethod
     def due(self, view: SliceView) -> Due:
@@ -178,12 +178,16 @@ class Folding(Definition, ABC):
     def next_due(self, view: SliceView) -> Integers | None:
         """Return of each group the least bound that completes a window or frees a slice without another tuple.
 
-        ``FOREVER``: only the end does.  Called behind ``due``.  None, as here: any bound may, so each costs all groups.
+        ``FOREVER``: only the end does.  Called behind ``due``; each group of the view has a slice.  None, as here: any
+        bound may, so each costs all groups.
         """
         return None
 
     def least_open(self, view: SliceView, stamp: str) -> Integers:
-        """Return the least stamp of each group's later results that its slices are in; here the last may end them."""
+        """Return the least stamp of each group's later results that its slices are in; here the last may end them.
+
+        Each group of the view has a slice.
+        """
         rows = view.begins[:-1] if stamp == "start" else view.begins[1:] - 1
         return view.first[rows] if stamp == "start" else view.last[rows] + 1
 

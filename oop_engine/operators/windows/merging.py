@@ -19,6 +19,8 @@ Assign = Callable[[Integers, Integers], tuple[Integers, Integers, Integers, Inte
 class Merging(Definition, ABC):
     """Base of definitions whose windows merge.  Runs are given by group slot, first and last time, int64 (n,) each.
 
+    A window begins with its first tuple.  Where it begins elsewhere, as in a calendar, derive from ``Folding``.
+
     ``single``: a group has one window, which is complete when the group ends.  ``assign``: returns of slots and times
     (n,) the run of each tuple, and slots, first and last times of runs, some of which may overlap; None: by a sort.
     """

@@ -220,7 +220,8 @@ def test_raise_names_the_tuple_and_the_promise():
     driver = Driver(Punctuate(BoundedDisorder(5), 10, Late.RAISE), SCHEMA)
     driver.feed(0, times(20, 31))
     with pytest.raises(
-        LateTuple, match=r"tuple ts=12 \(row 3 of the stream\) came behind the bound ts >= 20 \(unit s\)"
+        LateTuple,
+        match=r"ts=12 s \(row 3 of the stream, the first is 0\) is behind the bound 20 s of BoundedDisorder\(5\)",
     ):
         driver.feed(0, times(25, 12))
 

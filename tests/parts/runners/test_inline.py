@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oop_engine import FOREVER, NEVER, ContractError, Linear, Operator, Page, UsageError
+from oop_engine import FOREVER, NEVER, ContractError, Graph, Linear, Operator, Page, UsageError
 from oop_engine.errors import OperatorError, SnapshotError
-from oop_engine.operators import Meld
+from oop_engine.operators import BoundedDisorder, Meld, Punctuate
 from oop_engine.runners.dispatch import Result
 from oop_engine.runners.inline import Inline
 from oop_engine.testing import multiset
-from tests.parts.toys import Fail, Hold, Promise, chain, diamond, merged, page_of
+from tests.parts.toys import SCHEMA, Fail, Hold, Promise, chain, diamond, merged, page_of
 
 
 def rows(results: list[Result], sink: str = "sink") -> list[dict]:
@@ -20,6 +20,22 @@ def rows(results: list[Result], sink: str = "sink") -> list[dict]:
         if result.sink == sink and isinstance(result.message, Page)
         for r in result.message.to_pylist()
     ]
+
+
+def test_late_tuples_are_counted_while_the_graph_runs() -> None:
+    graph = Graph("late")
+    edge = graph.add("edge", Punctuate(BoundedDisorder(5)), graph.source("source", SCHEMA))
+    graph.sink("sink", edge)
+    inline = Inline(graph, lambda result: None)
+    inline.push("source", page_of([(20, 1), (3, 2)]))
+    inline.drain()
+    assert str(inline.statistics.late) == "1 of 2 tuples were late at 'edge' (50 %)"
+    again = Inline(graph, lambda result: None)
+    again.restore(inline.snapshot())
+    assert again.statistics.late.total == 0
+    again.push("source", page_of([(3, 2), (30, 2)]))
+    again.drain()
+    assert again.statistics.late.total == 1
 
 
 def test_what_is_pushed_comes_out_after_its_promise() -> None:
