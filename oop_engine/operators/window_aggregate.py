@@ -116,8 +116,8 @@ class WindowAggregate(Operator):
     by stacks where that can be, by panes where that is sooner, adapting once groups are sparse, by slices where
     definitions share them.
     ``assembly``: how windows on grids are put together from slices in a ring when they close: "stacks" (lazy), "tree"
-    (eager: few windows of very many slices), "prefix" (running sums, of counts and integer sums),
-    "nested" (from shorter windows), or "auto".
+    (eager: few windows of very many slices), "prefix" (running sums, of counts and integer sums without groups), or
+    "auto".
     ``emit``: versions of results before they are final (``Emit``), of all windows but ``TupleBased`` and
     ``PartitionedTupleBased`` by arrival; the output is then a revision stream, of ``change``
     +1 and -1.  ``OnRequest`` among its triggers adds the input ``ask``.

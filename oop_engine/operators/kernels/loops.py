@@ -32,7 +32,7 @@ import numpy as np
 from oop_engine.operators.kernels import in_python
 from oop_engine.operators.kernels.monoids import STEP_A, STEP_B, STEP_TO, Carried, Loops, Monoid, above, below
 from oop_engine.operators.kernels.panes import row_of
-from oop_engine.operators.kernels.slices import ALONE
+from oop_engine.operators.kernels.sliding import ALONE
 from oop_engine.system.kernel import Intrinsic, before_numba, njit, numba, unless_in_python
 from oop_engine.system.knobs import kernel_knob
 
@@ -468,7 +468,7 @@ def fold_steps(monoid, state, new, to, a, b):
 
 @njit(cache=True, nogil=True)
 def fold_rows(monoid, ring, begin, cells, results, steps):
-    """Take the steps of ``kernels.slices.plan`` for many groups side by side, most in vector instructions.
+    """Take the steps of ``kernels.sliding`` or ``kernels.tree`` for many groups side by side, most in vectors.
 
     Columns are ``ring`` (rows, slots), of which the slots from ``begin`` on are read; ``cells`` (rows, groups),
     scratch; ``results`` (windows, groups), written; steps int64 (3, steps).  Returns step and group.

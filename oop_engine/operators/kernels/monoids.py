@@ -12,8 +12,8 @@ Source: lift, combine and lower after Tangwongsan, Hirzel, Schneider, Wu, VLDB 2
 #                STEP_TO  the row that is written; below 0: result ~to
 #                STEP_A   the row that is read
 #                STEP_B   the row that is combined with it; none: row A is copied
-#              fold_steps: rows are cells of one column of states; STEP_B is -1 where there is none
-#              fold_rows:  rows from 0 on are scratch, those below 0 are ~row of the ring; STEP_B is slices.ALONE where
+#              fold_steps: rows are cells of one column of states; STEP_B is below 0 where there is none
+#              fold_rows:  rows from 0 on are scratch, those below 0 are ~row of the ring; STEP_B is sliding.ALONE where
 #              there is none
 # Invariant    combine is associative and commutative (of floats but for the last digits): plans choose the order.
 #              without(combine(a, b), b) is a, to the last bit, where there is a `without`.

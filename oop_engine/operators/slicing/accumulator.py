@@ -25,7 +25,7 @@ from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.aggregates.wide import SumOverflowError
 from oop_engine.operators.kernels.monoids import STEP_TO
 from oop_engine.operators.kernels.panes import Geometry, row_of, step_levels
-from oop_engine.operators.kernels.slices import ALONE
+from oop_engine.operators.kernels.sliding import ALONE
 from oop_engine.operators.slicing.ordered.own_states import check_identity, watch
 from oop_engine.operators.slicing.window_states import narrow
 from oop_engine.operators.values.columns import Integers, begins_of
@@ -41,6 +41,7 @@ __all__ = [
     "is_ragged",
     "register_accumulator",
     "result_of",
+    "side_by_side",
 ]
 
 _AS_IEEE = np.errstate(invalid="ignore", over="ignore")  # infinities are combined without a word
@@ -180,14 +181,14 @@ class Accumulator(ABC):
 
     @_AS_IEEE
     def fold_rows(
-        self, ring: Arrays, begin: int, wide: int, rows: tuple[int, int], steps: Integers
+        self, ring: Arrays, begin: int, wide: int, rows: tuple[int | Arrays, int], steps: Integers
     ) -> Arrays:
-        """Take steps of ``kernels.slices.plan``, int64 (3, steps), for ``wide`` groups side by side.
+        """Take steps of ``kernels.sliding`` and ``kernels.tree``, int64 (3, steps), for ``wide`` groups side by side.
 
-        ``ring``: columns (rows, slots), read from slot ``begin`` on.  ``rows``: how many of scratch, and of results.
-        Returns results, columns (results, wide).
+        ``ring``: columns (rows, slots), read from slot ``begin`` on.  ``rows``: how many of scratch, or the scratch
+        itself, columns (rows, wide), and how many of results.  Returns results, columns (results, wide).
         """
-        cells, results = (tuple(np.empty((size, wide), c.dtype) for c in ring) for size in rows)
+        cells, results = side_by_side(ring, wide, rows)
 
         def row(at: int, outside: Arrays, first: int) -> Arrays:
             return tuple(
@@ -246,6 +247,14 @@ class Accumulator(ABC):
     @cached_property
     def _types(self) -> list[np.dtype[Any]]:
         return [value.dtype for value in self.identity]
+
+
+def side_by_side(ring: Arrays, wide: int, rows: tuple[int | Arrays, int]) -> tuple[Arrays, Arrays]:
+    """Return the scratch and the results of ``fold_rows``, of columns like those of ``ring``."""
+    made = [
+        of if isinstance(of, tuple) else tuple(np.empty((of, wide), c.dtype) for c in ring) for of in rows
+    ]
+    return made[0], made[1]
 
 
 def result_of(steps: Integers, at: int) -> int:

@@ -68,7 +68,7 @@ class LimitedStore:
         self._since = int(lives.since[self.numbers].min())
         self.renew()
         # Methods that do not depend on lives are the store's own.
-        self._store, self.state, self.counts, self.living = store, store.state, store.counts, store.living
+        self._store, self.state, self.living = store, store.state, store.living
         self.rename, self.save, self.load = store.rename, store.save, store.load
 
     def renew(self) -> None:

@@ -15,7 +15,7 @@ from oop_engine.core.page import Page
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels import monoids
 from oop_engine.operators.kernels.panes import Geometry
-from oop_engine.operators.slicing.accumulator import Accumulator, Running, SumOverflowError
+from oop_engine.operators.slicing.accumulator import Accumulator, Running, SumOverflowError, side_by_side
 from oop_engine.operators.values.columns import Integers
 
 __all__ = ["Compiled", "fixed", "known", "loops", "numbers", "valid", "values"]
@@ -80,9 +80,9 @@ class Compiled(Accumulator):
         return new
 
     def fold_rows(
-        self, ring: Arrays, begin: int, wide: int, rows: tuple[int, int], steps: Integers
+        self, ring: Arrays, begin: int, wide: int, rows: tuple[int | Arrays, int], steps: Integers
     ) -> Arrays:
-        cells, results = (tuple(np.empty((size, wide), c.dtype) for c in ring) for size in rows)
+        cells, results = side_by_side(ring, wide, rows)
         self._check(*self._loops.fold_rows(self.monoid, ring, begin, cells, results, steps))
         return results
 

@@ -27,7 +27,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.aggregates.base import column_of
-from oop_engine.operators.kernels import monoids, runs, sliding
+from oop_engine.operators.kernels import monoids, runs, sums
 from oop_engine.operators.slicing.accumulators import SumOverflowError, accumulator
 from oop_engine.operators.slicing.compiled import Compiled, fixed, numbers, valid
 from oop_engine.operators.slicing.output import PAGE_ROWS, Output
@@ -189,8 +189,8 @@ class IntegerSum(RowSlide):
         out = np.empty(panes[0].size, np.int64)
         pane_wraps, ring_wraps = [*panes[1:], _NO_WRAPS][0], [*self._ring[1:], _NO_WRAPS][0]
         wraps = np.empty(out.size if ring_wraps.size else 0, np.int32)
-        sums = self._at, self.panes.length, self.own["total"], self._ring[0], ring_wraps, out, wraps
-        self._at = sliding.subtract_on_evict(fixed(panes[0]), fixed(pane_wraps), *sums)
+        where = self._at, self.panes.length, self.own["total"], self._ring[0], ring_wraps, out, wraps
+        self._at = sums.subtract_on_evict(fixed(panes[0]), fixed(pane_wraps), *where)
         states = (out, wraps)[: len(self._ring)]
         step = self.panes.step
         return states if step == 1 else tuple(column[passed.first :: step].copy() for column in states)

@@ -51,9 +51,6 @@ class Store(Holder, Protocol):
     def state(self) -> State:
         """Return the state: tuples that are held, partial aggregates, groups that have an open window, bytes."""
 
-    def counts(self) -> dict[str, int]:
-        """Return what it counts, by name."""
-
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         """Fold tuples in; there are ``groups`` groups.  Raises ``WindowOverflowError``."""
 
@@ -101,9 +98,6 @@ class OnTime:
 
     Windows that leave take about as much memory as the tuples and runs that they were: none are foretold but the first.
     """
-
-    def counts(self) -> dict[str, int]:
-        return {}
 
     def add_late(self, page: Page, times: Integers, slots: Integers, bounds: Integers) -> None:
         """Leave the tuples out."""

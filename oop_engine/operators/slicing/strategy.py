@@ -154,7 +154,7 @@ def numbered_stores(query: Query) -> Iterator[tuple[list[int], Store]]:
 def checked_query(query: Query) -> None:
     """Raise ``GraphError`` if a definition has too many windows or slices, or no way to be kept as asked."""
     place = query.output.place
-    check_assembly(query.assembly, query.slicings, query.parts, place)
+    check_assembly(query.assembly, query.slicings, query.parts, place, grouped=query.output.grouped)
     for slicing in query.slicings:
         if slicing.longest > MOST_WINDOWS:
             name = query.names[int(slicing.shape[3, -1])]

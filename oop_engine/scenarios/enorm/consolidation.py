@@ -6,12 +6,12 @@ longer windows from shorter ones that lie in them whole (figure 7): 86.
     each       an operator for each definition, by WID: a tuple goes into a window of each
     halves     an operator for each definition, in two halves: partial aggregates of each page, and ``Consolidate``
     shared     one operator: slices that all definitions share
-    nested     the same, where windows are put together from shorter ones that close with them (``assembly="nested"``)
 
 No window begins or ends within 5 minutes, so slices have 5 minutes and not one, and the windows of an hour are 48
-slices.  With shorter windows they are 38 parts if one punctuation closes all, and 42 if one comes each minute, for
-windows that closed before are not kept as Enorm keeps them: the operator counts both.  Halves have panes as long as
-their windows, for these tumble, and take no combination but that of their pages.
+slices.  By Enorm's plan they would be 38 parts if one punctuation closes all, and 42 if one comes each minute and
+windows that closed before are not kept: ``parts`` counts both.  The engine has no such plan, for two stacks combine at
+most four times a slice as it is: closing by the plan took .86 to 1.16 of their time, with 1 to 4000 groups.  Halves
+have panes as long as their windows, for these tumble, and take no combination but that of their pages.
 
 As in figure 9 the work grows with the keys no faster than they: twice as many, with as many tuples each, take about
 twice the CPU time.  Six windows that share slices take at most half as long again as two.
@@ -19,7 +19,7 @@ twice the CPU time.  Six windows that share slices take at most half as long aga
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -34,7 +34,7 @@ from oop_engine.lab.scenario import Claim, Parameter, Scenario, Sweep, Timed, Va
 from oop_engine.operators.aggregates import Count, Sum
 from oop_engine.operators.meld import Meld
 from oop_engine.operators.project import Project
-from oop_engine.operators.window_aggregate import Assembly, WindowAggregate
+from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Tumbling, Windows
 from oop_engine.scenarios.enorm import SOURCE
 from oop_engine.scenarios.measured import cpu_s
@@ -46,7 +46,7 @@ SCHEMA = Schema({"ts": pa.int64(), "job": pa.int64(), "cpu": pa.int32()}, "ts", 
 MINUTE = 60
 LENGTHS = (5, 10, 15, 20)  # minutes
 ASKED = {"n": Count(), "total": Sum("cpu")}
-EACH, HALVES, SHARED, NESTED = "each", "halves", "shared", "nested"
+EACH, HALVES, SHARED = "each", "halves", "shared"
 MEASURED = 100_000  # tuples from which on CPU times mean something
 
 
@@ -76,9 +76,8 @@ def definitions() -> dict[str, Windows]:
 
 def operators(name: str) -> list[WindowAggregate]:
     """Return the operators of a plan, before they are split in halves."""
-    if name in (SHARED, NESTED):
-        way: Assembly = "auto" if name == SHARED else "nested"
-        return [WindowAggregate(definitions(), ASKED, by=("job",), assembly=way)]
+    if name == SHARED:
+        return [WindowAggregate(definitions(), ASKED, by=("job",))]
     return [
         WindowAggregate(window, ASKED, by=("job",), strategy="windows") for window in definitions().values()
     ]
@@ -89,7 +88,6 @@ def variants(values: Values) -> list[Variant]:
     each = _graph(EACH)
     return [
         Variant(EACH, "out", each), Variant(HALVES, "out", consolidated(each)), Variant(SHARED, "out", _graph(SHARED)),
-        Variant(NESTED, "out", _graph(NESTED)),
     ]  # fmt: skip
 
 
@@ -118,18 +116,28 @@ def truth(values: Values) -> pa.Table:
     return pa.concat_tables(found)
 
 
-def parts(every: int) -> int:
-    """Return of how many parts the operator makes the windows of an hour, where punctuation comes ``every`` minutes.
+def parts(lengths: Sequence[int], every: int, step: int) -> list[int]:
+    """Return of how many parts Enorm's plan makes the windows of an hour, by length, the shortest first.
 
-    It counts them itself, over a tuple a minute.
+    Parts are panes of ``step`` minutes, and shorter windows that lie in a window whole and close with it, where
+    punctuation comes ``every`` minutes: the path of the fewest parts from start to end.
     """
-    [operator] = [one.opened(SCHEMA) for one in operators(NESTED)]
-    for minute in range(60):
-        page = Page.of(SCHEMA, {"ts": [minute * MINUTE], "job": [1], "cpu": np.array([1], np.int32)})
-        deque(operator.on_page(0, page), maxlen=0)
-        if (minute + 1) % every == 0:
-            deque(operator.on_punctuation(0, Linear((minute + 1) * MINUTE)), maxlen=0)
-    return operator.counts().get("parts", 0)
+    counted = dict.fromkeys(lengths, 0)
+    for bound in range(every, 61, every):
+        known = [(at, at + step) for at in range(0, 60, step)]
+        for length in lengths:
+            windows = [(end - length, end) for end in range(length, bound + 1, length) if end > bound - every]
+            counted[length] += sum(_fewest(*window, known) for window in windows)
+            known += windows
+    return list(counted.values())
+
+
+def _fewest(start: int, end: int, known: Sequence[tuple[int, int]]) -> int:
+    """Return how many of some parts make up a stretch, at least."""
+    least = {start: 0}
+    for low, high in sorted(part for part in known if start <= part[0] and part[1] <= end):
+        least[high] = min(least.get(high, end), least[low] + 1)
+    return least[end]
 
 
 def claims(runs: list[Run]) -> list[Claim]:
@@ -143,13 +151,13 @@ def claims(runs: list[Run]) -> list[Claim]:
 def _counted() -> Claim:
     by_slices, counted = (
         sum(60 // length * (length // 5) for length in LENGTHS),
-        {e: parts(e) for e in (60, 1)},
+        {e: sum(parts(LENGTHS, e, LENGTHS[0])) for e in (60, 1)},
     )
     [shared] = operators(SHARED)
     how = shared.explain((SCHEMA,))
     return Claim(
-        "not as in the paper: of the 48 slices of 5 minutes that the windows of an hour are, the plan makes 38 parts "
-        "where one punctuation closes all, but 42 where one comes each minute, for shorter windows are not kept",
+        "not as in the paper: of the 48 slices of 5 minutes that the windows of an hour are, Enorm's plan makes 38 "
+        "parts where one punctuation closes all, but 42 where one comes each minute, for shorter windows are not kept",
         counted == {60: 38, 1: 42} and by_slices == 48 and f"slices of {5 * MINUTE} s shared" in how,
         {
             "slices": by_slices,
@@ -172,7 +180,7 @@ def _state(runs: list[Run]) -> Claim:
         "and of the slice that is closing",
         all(
             run.peak_tuples == 0
-            and (run.variant not in (SHARED, NESTED) or run.peak_partials <= 6 * run.parameters["keys"])
+            and (run.variant != SHARED or run.peak_partials <= 6 * run.parameters["keys"])
             for run in runs
         ),
         held,
@@ -205,7 +213,7 @@ def _by_definitions(values: Values) -> Claim:
 
 
 def _spent(values: Values) -> dict[str, float]:
-    made = {name: partial(_opened, name) for name in (EACH, SHARED, NESTED)}
+    made = {name: partial(_opened, name) for name in (EACH, SHARED)}
     return cpu_s(made, feeds(values)["jobs"])
 
 

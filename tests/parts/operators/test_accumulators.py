@@ -10,7 +10,7 @@ import pytest
 
 from oop_engine import GraphError, UsageError
 from oop_engine.operators.aggregates import Part, UserDefined
-from oop_engine.operators.kernels.slices import ALONE
+from oop_engine.operators.kernels.sliding import ALONE
 from oop_engine.operators.slicing.accumulators import (
     Accumulator,
     Compiled,

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
-from oop_engine import FOREVER, NEVER, ContractError, GraphError, GroupWise, Linear, Page, Schema
+from oop_engine import FOREVER, ContractError, GraphError, GroupWise, Linear, Page, Schema
 from oop_engine.aggregates import Last, Median
-from oop_engine.core.snapshot import pack, unpack
 from oop_engine.extend import Windows
 from oop_engine.operators import Avg, Count, Max, Session, Sliding, Sum, Tumbling, WindowAggregate
-from oop_engine.operators.kernels.slice_plans import nested
-from oop_engine.operators.kernels.slices import UNITS, closing
 from oop_engine.operators.slicing.panes import window_plans
 from oop_engine.testing import END, Driver, multiset
 from oop_engine.windows import Landmark, TupleBased
@@ -25,7 +20,7 @@ from tests.parts.operators.test_exact_edges import KINDS, results, said
 
 SUMS = {"n": Count(), "sum": Sum("v")}
 ALL = SUMS | {"most": Max("v"), "last": Last("v"), "mean": Avg("v")}
-WAYS: tuple[Any, ...] = ("stacks", "tree", "nested")
+WAYS: tuple[Any, ...] = ("stacks", "tree")
 ONE = Schema({"ts": pa.int64(), "v": pa.int64()}, "ts", "s")
 
 
@@ -42,9 +37,6 @@ def test_they_are_the_same(kind: str) -> None:
         way = aggregate(kind, "stacks", ALL)
         wanted = results(way, messages)
         assert results(aggregate(kind, "tree", ALL), messages, moves=seed == 1) == wanted
-        assert results(aggregate(kind, "nested", ALL), messages) == wanted
-        sums = [results(aggregate(kind, one, SUMS), messages) for one in ("stacks", "prefix")]
-        assert sums[0] == sums[1]
 
 
 def feed(driver: Driver, times: list[int], bound: int) -> None:
@@ -137,46 +129,6 @@ def test_a_sum_of_slices_that_no_window_has_together_may_be_too_large() -> None:
             driver.feed(0, Linear(40))
 
 
-def parts_of(lengths: list[int], whole: int, slides: list[int] | None = None) -> list[tuple[int, int, int]]:
-    """Return definition, end and number of parts of windows over ``whole`` slices."""
-    shape = np.array([slides or lengths, lengths, [0] * len(lengths), range(len(lengths))])
-    windows, sides = np.empty((3, 2000), np.int64), np.empty((2, 2000), np.int64)
-    found = closing(shape, UNITS, np.array([0, whole - 1, NEVER, whole]), windows, sides)
-    windows, sides = windows[:, :found], sides[:, :found]
-    parts, steps = np.empty(found, np.int64), np.empty((3, 20_000), np.int64)
-    used = nested(windows, sides, (0, -1), steps, parts)
-    assert used == int(np.maximum(parts - 1, 1).sum()) + found
-    return list(zip(windows[0].tolist(), sides[1].tolist(), parts.tolist(), strict=True))
-
-
-def test_short_windows_serve_longer_ones() -> None:
-    """Windows of 5, 10, 15 and 20 over 60 panes: 86 parts, and by themselves 240 (Enorm, figures 7 and 8)."""
-    found = parts_of([5, 10, 15, 20], 60)
-    by_definition = [sum(parts for d, _, parts in found if d == of) for of in range(4)]
-    assert by_definition == [60, 12, 8, 6]
-    assert sum(by_definition) == 86
-    assert [parts for d, end, parts in found if d == 2] == [2, 2, 2, 2]
-
-
-def test_a_path_has_the_fewest_parts() -> None:
-    """Against all paths, over windows that overlap and are clipped."""
-    draw = random.Random(3)
-    for _ in range(40):
-        lengths = sorted(draw.sample(range(1, 12), 3))
-        slides = [draw.randrange(1, 9) for _ in lengths]
-        whole, found = 24, parts_of(lengths, 24, slides)
-        spans = [(d, max(end - lengths[d], 0) if end < whole else None, end) for d, end, _ in found]
-        for d, end, parts in found:
-            if end == whole:  # it may be clipped: its start is that of the definition, by the numbers
-                continue
-            start = max(end - lengths[d], 0)
-            shorter = [(a, b) for e, a, b in spans if e < d and a is not None and start <= a and b <= end]
-            least = {start: 0}
-            for at in range(start + 1, end + 1):
-                least[at] = min([least[at - 1]] + [least[a] for a, b in shorter if b == at]) + 1
-            assert parts == least[end]
-
-
 def test_explain_says_how() -> None:
     explained = {
         way: WindowAggregate(Tumbling(10), {"n": Count()}, assembly=way).explain((ONE,))
@@ -187,7 +139,6 @@ def test_explain_says_how() -> None:
         "stacks": f"{name}windows by two stacks, as asked",
         "prefix": f"{name}windows by differences of running sums, as asked",
         "tree": f"{name}windows by a tree, as asked",
-        "nested": f"{name}windows by slices and shorter windows, of the fewest parts, as asked",
     }
     long = WindowAggregate({"long": Sliding(2000, 1)}, {"most": Max("v")})
     assert "one ring, windows by a tree where less than one closes in 64 slices, else by two stacks" in str(
@@ -200,6 +151,7 @@ def test_explain_says_how() -> None:
     [
         (Tumbling(5), {"n": Count()}, {"assembly": "trees"}, "assembly must be one of 'auto', 'stacks', 'prefix'"),
         (Tumbling(5), {"m": Max("v")}, {"assembly": "prefix"}, "'prefix' needs counts and integer sums alone"),
+        (Tumbling(5), {"n": Count()}, {"assembly": "prefix", "by": ("v",)}, "'prefix' needs counts .* and no groups"),
         (Tumbling(5), {"m": Median("v")}, {"assembly": "tree"}, "'tree' needs slices in a ring.*no aggregate of lists"),
         (Tumbling(5), {"n": Count()}, {"assembly": "tree", "empty": True}, "'tree' needs slices in a ring"),
         (Tumbling(5), {"n": Count()}, {"assembly": "stacks", "strategy": "panes"}, "strategy='auto'"),
@@ -218,21 +170,3 @@ def test_windows_by_arrival_are_put_together_so_too() -> None:
         driver.feed(0, Page.of(ONE, {"ts": [5, 1, 4, 2], "v": [1, 2, 3, 4]}))
         driver.feed(0, Linear(FOREVER))
         assert [row["sum"] for row in driver.rows()] == [1, 3, 6, 9, 7, 4]
-
-
-@pytest.mark.parametrize(("every", "parts"), [(60, 38), (1, 42)])
-def test_nested_windows_count_their_parts_also_after_a_snapshot(every, parts):
-    """By hand: of an hour's windows of 5, 10, 15 and 20 minutes shorter ones that close with them serve the longer."""
-    schema = Schema({"ts": pa.int64(), "k": pa.int64()}, "ts", "minutes of an hour")
-    windows = {f"{length}": Tumbling(length) for length in (5, 10, 15, 20)}
-    nested_windows = WindowAggregate(windows, {"n": Count()}, by=("k",), assembly="nested")
-    operator = nested_windows.opened(schema)
-    for minute in range(60):
-        list(operator.on_page(0, Page.of(schema, {"ts": [minute], "k": [1]})))
-        if (minute + 1) % every == 0:
-            list(operator.on_punctuation(0, Linear(minute + 1)))
-        if minute == 30:
-            saved = unpack("windows", pack("windows", operator.save()))
-            operator = nested_windows.opened(schema)
-            operator.load(saved)
-    assert operator.counts()["parts"] == parts

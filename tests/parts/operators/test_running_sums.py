@@ -1,4 +1,4 @@
-"""Many windows a slice: counts and integer sums as differences of running sums, against the definition."""
+"""Counts and integer sums without groups are differences of running sums; with groups, they are the same by stacks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from oop_engine import ContractError, Linear, Page
 from oop_engine.operators import Count, Max, Sliding, Sum, WindowAggregate
-from oop_engine.operators.slicing.panes import slice_windows
 from oop_engine.testing import Driver, multiset
 from tests.naive.many_windows import many
 from tests.naive.windows import aggregate
@@ -31,16 +30,9 @@ DEFINITIONS = st.dictionaries(
 @given(data=st.data(), of=rows(), by=st.sampled_from([(), ("k",)]), definitions=DEFINITIONS)
 def test_windows_are_those_of_the_definitions(data, of, by, definitions):
     said = data.draw(events(of))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(slice_windows, "_MANY", 0)
-        operator = WindowAggregate({name: Sliding(*d) for name, d in definitions.items()}, SUMS, by)
-        driver = Checked(operator, SCHEMA).play(said)
+    operator = WindowAggregate({name: Sliding(*d) for name, d in definitions.items()}, SUMS, by)
+    driver = Checked(operator, SCHEMA).play(said)
     assert multiset(driver.rows()) == multiset(many(of, "ts", by, ORACLE, definitions))
-
-
-@pytest.fixture
-def many_a_slice(monkeypatch):
-    monkeypatch.setattr(slice_windows, "_MANY", 0)
 
 
 WINDOWS = {"two": Sliding(2, 1), "three": Sliding(3, 1)}
@@ -50,7 +42,7 @@ def page(ts, v) -> Page:
     return Page.of(KEYED, {"ts": ts, "k": ["a"] * len(ts), "v": v})
 
 
-def test_sums_that_wrap_on_the_way_are_right(many_a_slice):
+def test_sums_that_wrap_on_the_way_are_right():
     driver = Driver(WindowAggregate(WINDOWS, {"s": Sum("v")}), KEYED)
     most, least = 2**63 - 1, -(2**63)
     driver.feed(0, page([0, 1, 2, 3], [most, least, most, 1 - most]))
@@ -63,7 +55,7 @@ def test_sums_that_wrap_on_the_way_are_right(many_a_slice):
 
 
 @pytest.mark.parametrize(("values", "end"), [([2**62, 2**62, 0], 2), ([0, -(2**62), -(2**62) - 1], 3)])
-def test_a_window_that_leaves_64_bits_is_told(many_a_slice, values, end):
+def test_a_window_that_leaves_64_bits_is_told(values, end):
     driver = Driver(WindowAggregate(WINDOWS, {"s": Sum("v")}), KEYED)
     driver.feed(0, page([0, 1, 2], values))
     with pytest.raises(
@@ -72,7 +64,7 @@ def test_a_window_that_leaves_64_bits_is_told(many_a_slice, values, end):
         driver.feed(0, Linear(10))
 
 
-def test_groups_that_close_by_themselves(many_a_slice):
+def test_groups_that_close_by_themselves():
     driver = Driver(WindowAggregate(WINDOWS, {"n": Count()}, ("k",)), KEYED)
     for ts, k in ((0, "a"), (1, "a"), (1, "b"), (2, "b")):
         driver.feed(0, keyed(ts, k))

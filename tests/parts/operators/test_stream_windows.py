@@ -88,8 +88,16 @@ def test_they_are_those_of_the_definition_in_the_order_of_results(kind: str) -> 
 
 
 def test_they_are_taken_without_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(SliceWindows, "_alike")
+    of_one, taken = SliceWindows._of_one, list[Any]()
+
+    def noted(*of: Any) -> Any:
+        taken.append(of_one(*of))
+        return taken[-1]
+
+    monkeypatch.setattr(SliceWindows, "_of_one", noted)
     assert results([Tumbling(3), Tumbling(5)], told(1, 20, 60))
+    assert taken
+    assert None not in taken
 
 
 @pytest.mark.parametrize("slide", [1, 9, 100, 5000])

@@ -220,8 +220,8 @@ def read_ranges(
     ascending = bool((low[1:] >= low[:-1]).all() and (high[1:] >= high[:-1]).all())
     keepers, widths, steps = [accumulator(part) for part in parts], high - low, np.empty((3, 0), np.int64)
     if ascending and any(of.compiled for of in keepers):
-        steps = np.empty((3, over_ranges(low, high, most - least, steps)), np.int64)
-        over_ranges(low, high, most - least, steps)
+        steps = np.empty((3, over_ranges(low, high, 0, most - least, steps)), np.int64)
+        over_ranges(low, high, 0, most - least, steps)
 
     def read(of: Accumulator, state: Arrays) -> Arrays:
         if of.ragged:  # the lists of a window together: to take rows for many windows copies no list

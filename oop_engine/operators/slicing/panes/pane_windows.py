@@ -26,11 +26,9 @@ from numpy.typing import NDArray
 from oop_engine.operators.aggregates import Arrays
 from oop_engine.operators.kernels import pane_rows as kernels
 from oop_engine.operators.kernels import panes
-from oop_engine.operators.kernels.monoids import STEP_A
-from oop_engine.operators.kernels.slices import ALONE, UNITS
 from oop_engine.operators.slicing.accumulator import Accumulator, SumOverflowError, result_of
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
-from oop_engine.operators.slicing.panes.window_plans import TUPLES, Stacks, WindowShape
+from oop_engine.operators.slicing.panes.window_plans import TUPLES, by_stacks
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers
 from oop_engine.system.knobs import knob
@@ -412,30 +410,21 @@ class PaneSweep:
 
     def _by_stacks(self, of: Accumulator, columns: Arrays, slots: Integers, part: _Windows) -> Arrays:
         """Put all windows of a block of groups together, block after block, and take those that have a tuple."""
-        (steps, closing, scratch), wids = self._planned(part), part.spread(part.numbers)
-        out = tuple(np.empty(slots.size, value.dtype) for value in of.identity)
-        windows = closing.shape[1]
-        size, first = max(256, min(_BLOCK, _SCRATCH // (scratch + windows))), closing[1, 0] if windows else 0
+        step, length, low, high, last, _, first = self._geometry
+        ends = (part.numbers + 1) * step
+        steps, scratch = by_stacks(np.clip([ends - length, ends], low, high + 1) - low, first, last + 1)
+        out, wids = (
+            tuple(np.empty(slots.size, value.dtype) for value in of.identity),
+            part.spread(part.numbers),
+        )
+        size, rows = max(256, min(_BLOCK, _SCRATCH // (length + 1 + ends.size))), (scratch, ends.size)
         for begin in range(0, self._groups, size):
             wide = min(size, self._groups - begin)
             some = slice(None) if wide == self._groups else (slots >= begin) & (slots < begin + wide)
-            at = (wids[some] - first) * wide + slots[some] - begin
-            for column, found in zip(
-                out, of.fold_rows(columns, begin, wide, (scratch, windows), steps), strict=True
-            ):
+            at = (wids[some] - part.first) * wide + slots[some] - begin
+            for column, found in zip(out, of.fold_rows(columns, begin, wide, rows, steps), strict=True):
                 column[some] = found.ravel().take(at)
         return out
-
-    def _planned(self, part: _Windows) -> Stacks:
-        """Return the steps for some windows."""
-        step, length, low, high, last, _, first = self._geometry
-        of = WindowShape(np.array([[step], [length], [0], [0]]), UNITS, length)
-        spans = np.array([[low, high, part.first * step, (part.first + part.ends.size) * step]])
-        made = Stacks.planned(of, spans, np.array([-low]), -1, of.measured(spans))
-        rows = made.steps[STEP_A:]  # those of panes, counted from ``low`` on, are below 0
-        panes = (rows < 0) & (rows != ALONE)
-        rows[panes] = ~((first + ~rows[panes]) % (last + 1))
-        return made
 
 
 class _Windows(NamedTuple):

@@ -186,19 +186,19 @@ class Slicing:
             inside |= (at - offset) % step >= step - length
         return inside
 
-    def extent(self, d: int, wid: int) -> tuple[int, int]:
-        """Return the start and the end of a window of the definition in place ``d`` of ``shape``."""
-        step, length, offset, _ = self.shape[:, d].tolist()
-        end = self.moment(offset + (wid + 1) * step)
-        return end - length * self.unit, end
+    def extent(self, d: int, unit: int) -> tuple[int, int]:
+        """Return the start and the end of a window, before ``unit``, of the definition in place ``d`` of ``shape``."""
+        end = self.moment(unit)
+        return end - int(self.shape[LENGTH, d]) * self.unit, end
 
     def window(self, at: int) -> tuple[int, int]:
         """Return the start and the end of a window that has the slice ``at``, which is in some."""
         at = int(self.units(at))
         wids = (at - self.shape[OFFSET]) // self.shape[STEP]
         step, length, offset, _ = self.shape
-        found = int(np.argmax(offset + (wids + 1) * step - length <= at))
-        return self.extent(found, int(wids[found]))
+        ends = offset + (wids + 1) * step
+        found = int(np.argmax(ends - length <= at))
+        return self.extent(found, int(ends[found]))
 
 
 def shared(extents: Sequence[Any], which: Sequence[int]) -> list[Slicing]:

@@ -74,9 +74,6 @@ class PaneStore:
         held = self._rows.nbytes + self._rows.index_bytes + self.grid.spans.nbytes
         return State(0, len(self._rows), self.alive, held)
 
-    def counts(self) -> dict[str, int]:
-        return {}
-
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         self.grid.spans.reserve(groups)
         if self._given is None:

@@ -65,9 +65,6 @@ class SliceRing:
         own = self._windows.nbytes + self._done.nbytes + self._sleeping.nbytes
         return self._cells.state() + State(nbytes=own)
 
-    def counts(self) -> dict[str, int]:
-        return {} if self._windows.parts is None else {"parts": self._windows.parts}
-
     def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
         return self._stamps.of_each(bounds)
 
@@ -277,15 +274,13 @@ class SliceRing:
         self._sleeping.forget()
 
     def save(self) -> dict[str, Any]:
-        more = {"done": narrow(self._done), "over": [self._over, self._is_ahead], **self.counts()}
+        more = {"done": narrow(self._done), "over": [self._over, self._is_ahead]}
         return {**self._cells.save(), **more, "slices": [self.slicing.period, self.slicing.slices]}
 
     def load(self, saved: Saved, groups: int) -> None:
         self.slicing.check(saved)
         self._cells.load(saved, groups)
         over = saved.part("over")
-        if "parts" in saved and self._windows.parts is not None:
-            self._windows.parts = saved.integer("parts", least=0)
         self._done = filled_up(saved.integers("done", (None,)), len(self._spans.of), NEVER)[
             : len(self._spans.of)
         ]

@@ -76,9 +76,6 @@ class WindowStore:
     def alive(self) -> int:
         return int(self.grid.spans.counts[ALIVE])
 
-    def counts(self) -> dict[str, int]:
-        return {}
-
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         if self._sparse and self._adapts is not None:
             self._begin(self._adapts).take_over()  # no punctuation makes state grow
