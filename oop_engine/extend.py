@@ -37,7 +37,12 @@ if TYPE_CHECKING:
     )
     from oop_engine.operators.triggers import Trigger as Trigger, WindowView as WindowView
     from oop_engine.operators.values.expressions import Expression as Expression
-    from oop_engine.operators.windows import Extents as Extents, Folding as Folding, Windows as Windows
+    from oop_engine.operators.windows import (
+        Extents as Extents,
+        Folding as Folding,
+        Merging as Merging,
+        Windows as Windows,
+    )
     from oop_engine.query.registered import (
         register_aggregate as register_aggregate,
         register_windows as register_windows,
