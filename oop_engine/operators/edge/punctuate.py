@@ -197,8 +197,9 @@ class Punctuate(Operator):
             yield port, part.filter(rows)
 
     def _error(self, part: Page, row: int, bounds: Bounds) -> LateTuple:
-        schema, below = part.schema, int(bounds[row] if isinstance(bounds, np.ndarray) else bounds)
-        time, least = schema.moment(int(part.times[row])), schema.moment(below)
+        schema, below = part.schema, bounds[row] if isinstance(bounds, np.ndarray) else bounds
+        assert below is not None  # something is late
+        time, least = schema.moment(int(part.times[row])), schema.moment(int(below))
         return LateTuple(
             f"Punctuate: {schema.progressing}={time} (row {self._rows + row} of the stream, the first is 0) is behind "
             f"the bound {least} of {describe_value(self.policy)}: allow for more disorder, or set late=Late.DIVERT"
