@@ -35,7 +35,7 @@ from oop_engine.system.kernel import njit
 
 __all__ = [
     "APART", "LANES", "OPEN_FIRST", "OPEN_START", "add", "add_integers", "begins", "capped", "count_false", "frames",
-    "length", "link", "numbered", "open_windows", "reaches", "stretches", "unlink", "walk", "within",
+    "length", "link", "numbered", "open_windows", "reaches", "unlink", "walk", "within",
 ]  # fmt: skip
 
 LATER, EARLIER = range(2)
@@ -290,24 +290,3 @@ def walk(head, after, groups, rows, at):
             rows[many], at[many] = row, i
             many += 1
             row = after[row]
-
-
-@njit(cache=True, nogil=True)
-def stretches(group_of, order, groups, begin, end):
-    """Write where the rows of some groups int64 (n,) begin and end in ``order`` int32 (rows,), by group.
-
-    group_of int32 (rows,): the group of each row.  NumPy's search would copy an order of 32 bits.  O(n log rows).
-    """
-    for i in range(len(groups)):
-        for side in range(2):
-            low, high = 0, len(order)
-            while low < high:
-                middle = (low + high) // 2
-                if group_of[order[middle]] < groups[i] + side:
-                    low = middle + 1
-                else:
-                    high = middle
-            if side == 0:
-                begin[i] = low
-            else:
-                end[i] = low

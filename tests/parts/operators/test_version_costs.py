@@ -37,8 +37,8 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         counted.append(some.size)
         return found
 
-    def join(self: Versioned, more: list[Versioned]) -> Versioned:
-        found = joined(self, more)
+    def join(self: Versioned, *more: Versioned) -> Versioned:
+        found = joined(self, *more)
         counted.append(found.slots.size)
         return found
 

@@ -7,7 +7,7 @@
 A bound moves tuples from the first to the second: they are sorted, ranked, and folded into the slices that the
 definition names.  Windows are ranges of slices, and are read without changing them.
 
-A bound takes out the slices of the groups that it touches, and puts the rest of them back (``slice_runs.py``).  It
+A bound takes out the slices of the groups that it touches, and puts the rest of them back.  It
 touches groups with tuples that it passes, and those that wait for it (``wakes.py``).  Where these are many, or the
 definition has no ``next_due``, it touches all.
 """
@@ -32,7 +32,6 @@ from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.ordered.group_numbers import GroupNumbers
 from oop_engine.operators.slicing.ordered.held import Held, Taken, columns_of
 from oop_engine.operators.slicing.ordered.own_folding import due_of, next_due_of, places_of
-from oop_engine.operators.slicing.ordered.slice_runs import SliceRuns
 from oop_engine.operators.slicing.ordered.slice_table import (
     SliceRows,
     in_groups,
@@ -44,7 +43,8 @@ from oop_engine.operators.slicing.ordered.wakes import Bounds, Wakes, last_bound
 from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.store import OnTime
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
-from oop_engine.operators.values.columns import Integers, begins_of
+from oop_engine.operators.values.columns import Integers, begins_of, filled_up
+from oop_engine.operators.values.levels import Levels
 from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, SliceView
 from oop_engine.system.knobs import knob
 
@@ -80,7 +80,8 @@ class OrderedStore(OnTime):
         kept = pa.schema(map(schema.fields.field, definition.keeps)) if definition.keeps else None
         self._slices, self._edges = SliceRows.none(self._parts, kept), SliceRows.none((), None)
         self._none = self._slices  # ``_slices`` are those taken out; between bounds all are in ``_resting``
-        self._resting, self._wakes = SliceRuns(self._none, self._parts), Wakes()
+        self._resting, self._wakes = Levels(self._none), Wakes()
+        self._occupied = np.zeros(0, np.bool_)  # (slots,) which groups have slices
         self._numbers = GroupNumbers(of_stream=definition.whole_stream, counts=definition.counts)
         self._bound = NEVER
         self._reserve(1)
@@ -102,7 +103,8 @@ class OrderedStore(OnTime):
     def _reserve(self, groups: int) -> None:
         """Make room for so many groups."""
         self._numbers.reserve(groups)
-        self._resting.reserve(groups)
+        if groups > (size := self._occupied.size):
+            self._occupied = filled_up(self._occupied, max(groups, 3 * size // 2), False)
         self._wakes.reserve(1 if self._definition.whole_stream else groups)
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
@@ -151,7 +153,7 @@ class OrderedStore(OnTime):
     def _closed(self, taken: Taken | None, bounds: Bounds, tagged: Integers | None) -> list[WindowStates]:
         """Fold tuples that are final, and return the windows that the bounds of groups complete."""
         if not self._divided:
-            self._slices = self._resting.take(bounds.slots)
+            self._slices = self._taken_out(bounds.slots)
         final, of = self._fold(taken) if taken is not None else (None, _NO_SLOTS)
         view, slots = self._numbers.view(self._table, bounds, final, of, tagged)
         some = [slots if taken is None else taken.slots]
@@ -159,7 +161,7 @@ class OrderedStore(OnTime):
         if slots.size:
             due = due_of(self._definition, view)
             if self._divided and (due.groups.size or due.join is not None or due.keep[0] or view.ended[0]):
-                self._slices = self._resting.take(None)
+                self._slices = self._taken_out(None)
             some.append(self._slices.slots[begins_of(self._slices.slots)])
             found = self._read(due, slots) if due.groups.size else []
             self._forget(view, due, slots)
@@ -170,9 +172,16 @@ class OrderedStore(OnTime):
         self._look_alive(occurring(np.concatenate([*some, ended]), self._numbers.groups))
         return found
 
+    def _taken_out(self, slots: Integers | None) -> SliceRows:
+        """Take out the slices of some groups, ascending; None: of all.  O(log slices) each, amortised."""
+        rows = self._resting.take_all() if slots is None else self._resting.take_out("slots", slots)
+        self._occupied[rows.slots] = False
+        return rows
+
     def _rest(self) -> None:
         """Put the slices back that were taken out."""
         self._resting.put(self._slices)
+        self._occupied[self._slices.slots] = True
         self._slices = self._none
 
     def _watch(self, bounds: Bounds, looked: Integers) -> None:
@@ -186,7 +195,7 @@ class OrderedStore(OnTime):
     def _look_alive(self, slots: Integers) -> None:
         """Learn which of some groups have tuples or slices."""
         held = self._held.of(self._numbers.groups)[slots] > 0
-        self._numbers.revive(slots, held | self._resting.occupied(slots))
+        self._numbers.revive(slots, held | self._occupied[slots])
 
     def _fold(self, taken: Taken) -> tuple[FinalTuples | None, Integers]:
         """Put final tuples into slices; return those that are in windows, and the slot of each of their groups."""
@@ -207,7 +216,7 @@ class OrderedStore(OnTime):
             if (slots[1:] < slots[:-1]).any():
                 order = time_order(slots)
                 some, places, slots = some.take(order), places[order], slots[order]
-            self._slices = self._resting.take(occurring(slots, self._numbers.groups))
+            self._slices = self._taken_out(occurring(slots, self._numbers.groups))
         self._slices = self._slices.with_tuples(some.page, slots, places, self._parts)
         if self._divided:
             self._rest()
@@ -264,9 +273,8 @@ class OrderedStore(OnTime):
     def rename(self, kept: Integers, slots: Integers) -> None:
         if not self._reader:
             self._held.rename(kept, slots)
-        self._slices = self._resting.take(None)
+        self._slices = self._taken_out(None)
         self._slices = self._slices._replace(slots=slots[self._slices.slots])
-        self._resting = SliceRuns(self._none, self._parts)
         self._numbers.rename(kept, slots.size)
         if not self._definition.whole_stream:
             self._wakes.rename(kept, slots)
@@ -276,7 +284,7 @@ class OrderedStore(OnTime):
     def save(self) -> dict[str, Any]:
         numbers = self._numbers.save()
         held = {} if self._reader else self._held.save()
-        self._slices = self._resting.take(None)
+        self._slices = self._taken_out(None)
         slices, edges = self._slices.save(self._parts), self._edges.save(())
         self._rest()
         return {"held": held, "slices": slices, "edges": edges, "numbers": numbers, "bound": self._bound}
@@ -293,7 +301,7 @@ class OrderedStore(OnTime):
     def _begin(self, slices: SliceRows, groups: int) -> None:
         """Let these be the slices of so many groups, whose tuples and numbers are there."""
         self._slices = slices
-        self._resting, self._wakes = SliceRuns(self._none, self._parts), Wakes()
+        self._resting, self._wakes, self._occupied = Levels(self._none), Wakes(), np.zeros(0, np.bool_)
         self._reserve(max(groups, 1))
         self._watch(Bounds(None, self._bound), _NO_SLOTS)
         self._rest()
@@ -304,8 +312,7 @@ class OrderedStore(OnTime):
         other = copy(self)
         other._held, other._numbers = self._held.copied(slots), self._numbers.copied(slots)
         other._reader = other._held.reader()
-        slices = self._resting.take(slots)
-        self._resting.put(slices)
-        there = slices.take(np.arange(slices.slots.size))
+        there = self._resting.take(self._resting.places("slots", slots))
+        there = there.take(np.arange(there.size))
         other._begin(there._replace(slots=slots.searchsorted(there.slots)), slots.size)
         return other

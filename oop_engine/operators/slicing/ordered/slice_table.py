@@ -48,6 +48,11 @@ class SliceRows(NamedTuple):
     kept: pa.RecordBatch | None = None
 
     @property
+    def size(self) -> int:
+        """How many there are."""
+        return int(self.slots.size)
+
+    @property
     def nbytes(self) -> int:
         kept = 0 if self.kept is None else int(self.kept.nbytes)
         return bytes_of([self[:4], *self.states]) + kept
@@ -65,20 +70,27 @@ class SliceRows(NamedTuple):
         (slots, places, first, last), *states = rows_of([self[:4], *self.states], rows)
         return SliceRows(slots, places, first, last, states, kept)
 
+    def joined(self, *others: SliceRows) -> SliceRows:
+        """Return these and others, by group, those of one group that came first in front.  O(slices)."""
+        if not others:
+            return self
+        every = [self, *others]
+        (slots, places, first, last), *states = joined([some[:4], *some.states] for some in every)
+        kept = [some.kept for some in every if some.kept is not None]
+        rows = SliceRows(slots, places, first, last, states, pa.concat_batches(kept) if kept else None)
+        sorted_ = (slots[1:] >= slots[:-1]).all()
+        return (
+            rows if sorted_ else rows.take(np.argsort(slots, kind="stable"))
+        )  # several that are sorted are merged
+
     def with_more(self, more: SliceRows, parts: Sequence[Part]) -> SliceRows:
         """Return these and ``more``, whose places lie behind those of their groups, or go on with the last one.
 
         O(slices).  Raises ``SumOverflowError`` with the row of ``more``.
         """
-        if not self.slots.size:
+        if not self.size:
             return more
-        (slots, places, first, last), *states = joined([some[:4], *some.states] for some in (self, more))
-        kept = None
-        if self.kept is not None and more.kept is not None:
-            kept = pa.concat_batches([self.kept, more.kept])
-        both = SliceRows(slots, places, first, last, states, kept)
-        if (slots[1:] < slots[:-1]).any():
-            both = both.take(np.argsort(slots, kind="stable"))  # two that are sorted are merged
+        both = self.joined(more)
         again = np.flatnonzero(~new_rows(both.slots, both.places))
         try:
             return both._joined(again, parts) if again.size else both

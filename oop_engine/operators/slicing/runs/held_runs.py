@@ -5,9 +5,7 @@ outgrows the first they are merged, so a row is merged O(log rows) times, and me
 differ (of lists, which take longer to merge, three times).  All is done with whole columns: sort, then combine
 neighbours.
 
-Rows are numbered, those that are merged first, then those that came since.  Lists of the rows of each group are made
-when they are first asked for, grow with each page, and are made anew behind a merge.  Rows that are over are marked,
-and dropped together once they are half of all.
+Both are ``Levels``, so the rows of some groups are found, and dropped, without a look at others.
 """
 
 from __future__ import annotations
@@ -20,30 +18,27 @@ from numpy.typing import NDArray
 
 from oop_engine.core.errors import SnapshotError
 from oop_engine.core.page import Page
-from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
 from oop_engine.operators.kernels.runs import reaches
-from oop_engine.operators.keys.row_lists import RowLists
 from oop_engine.operators.slicing.accumulators import SumOverflowError, is_ragged
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.runs.runs import Identity, Runs, Sides
 from oop_engine.operators.slicing.window_states import WindowOverflowError, narrow
-from oop_engine.operators.values.columns import Integers, filled_up, rows_of, spread
+from oop_engine.operators.values.columns import Integers, rows_of, spread
+from oop_engine.operators.values.levels import Levels
 from oop_engine.system.knobs import knob
 
 __all__ = ["HeldRuns"]
 
 _LEAST = knob(__name__, "_LEAST", 64)  # partial aggregates; fewer are not worth a merge
-_SMALL = knob(__name__, "_SMALL", 1024)  # rows; fresh ones of smaller pages are put together
 _PAIRS = knob(
     __name__, "_PAIRS", 1 << 20
 )  # (row, window) pairs combined at a time, as far as one window allows
-_NO_ROWS = np.empty(0, np.bool_)
 
 
 class HeldRuns:
-    """The runs of a store.  ``nbytes``: bytes of the rows.  ``marks``: those of new rows.
+    """The runs of a store.  ``marks``: those of new rows.
 
     ``sides``: of the window that a row is in, for the error that a sum does not fit 64 bits.
     """
@@ -55,21 +50,16 @@ class HeldRuns:
         self.parts, self._identity, self._sides, self._marks = parts, identity, sides, marks
         self._room = 1 + is_ragged(parts)
         none = np.empty(0, np.int64)
-        self.put(self.without_values(none, none, none))
-
-    nbytes: int
-    _fresh: list[Runs]
-    _lists: RowLists | None
-    _over: NDArray[np.bool_]
-    """Which rows are over; those behind it are not."""
+        self._none = self.without_values(none, none, none)
+        self.put(self._none)
 
     def __len__(self) -> int:
-        return self._merged_partials + self._fresh_partials - self._gone_partials
+        return self._merged_partials + self._fresh_partials - self._gone
 
     @property
-    def index_bytes(self) -> int:
-        """Bytes of the lists and marks."""
-        return self._over.nbytes + (0 if self._lists is None else self._lists.nbytes)
+    def nbytes(self) -> int:
+        """Bytes of the rows, with marks and orders."""
+        return self._merged.nbytes + self._fresh.nbytes
 
     def without_values(self, slots: Integers, first: Integers, last: Integers) -> Runs:
         """Return rows with states of no values."""
@@ -103,102 +93,57 @@ class HeldRuns:
 
     def add(self, runs: Runs) -> None:
         """Put rows, whoever made them.  O(log rows) a row, amortized."""
-        self._fresh.append(runs)
+        self._fresh.put(runs)
         self._fresh_partials += runs.partials
-        self.nbytes += runs.nbytes
-        self._join_small()
         if self._fresh_partials > max(self._room * self._merged_partials, _LEAST):
             self.merged()
-        elif self._lists is not None:
-            self._lists.add(runs.slots)
-
-    def _join_small(self) -> None:
-        """Put the rows of small pages behind each other, for the objects of a page take as much as many rows."""
-        # With lists, each page is looked through for a group.
-        fresh, most = self._fresh, 2 * _SMALL if self._lists is None else FOREVER
-        while len(fresh) > 1 and fresh[-2].rows <= 2 * fresh[-1].rows < most:
-            self._join_last()
-
-    def _join_last(self) -> None:
-        """Put the rows of the last two pages behind each other."""
-        after, before = self._fresh.pop(), self._fresh.pop()
-        self._fresh.append(before.joined(after))
-        self.nbytes += self._fresh[-1].nbytes - before.nbytes - after.nbytes
 
     def merged(self) -> Runs:
-        """Return all rows but those that are over, those that belong together as one."""
-        self._tidy()
-        if self._fresh:
-            self.put(self._together(self._merged.joined(*self._fresh)))
-        return self._merged
+        """Return all rows, those that belong together as one."""
+        if len(self._fresh):
+            self.put(self._together(self._merged.all().joined(self._fresh.all())))
+        return self._merged.all()
 
     def levels(self) -> list[Runs]:
-        """Return all rows but those that are over, as merged ones and others."""
-        self._tidy()
-        if len(self._fresh) > 1:
-            self._fresh = [self._fresh[0].joined(*self._fresh[1:])]
-        return [self._merged, *self._fresh]
+        """Return all rows, as merged ones and others."""
+        return [self._merged.all(), *([self._fresh.all()] if len(self._fresh) else [])]
 
     def put(self, merged: Runs, *fresh: Runs) -> None:
-        """Let these be the rows; lists of them are made when they are asked for."""
-        self._lists, self._over, self._gone_partials = None, _NO_ROWS, 0
-        self._gone = 0
-        self._merged, self._fresh = merged, [runs for runs in fresh if runs.rows]
-        self._merged_partials = merged.partials
-        self._fresh_partials = sum(runs.partials for runs in self._fresh)
-        self.nbytes = sum(runs.nbytes for runs in (merged, *self._fresh))
+        """Let these be the rows."""
+        self._merged, self._fresh = Levels(self._none), Levels(self._none)
+        self._merged_partials, self._fresh_partials = merged.partials, sum(runs.partials for runs in fresh)
+        self._gone = 0  # partial aggregates of these that were dropped since
+        self._merged.put(merged)
+        for runs in fresh:
+            self._fresh.put(runs)
 
-    def of(self, groups: Integers) -> tuple[Runs, Integers]:
-        """Return the rows of some groups, and their numbers.  O(these), amortised."""
-        if self._lists is None:
-            self._lists = RowLists()
-            for runs in self.levels():
-                self._lists.add(runs.slots)
-        rows, _ = self._lists.of(groups)
-        found, begin = [self._merged.take(slice(0, 0))], 0
-        for runs in (self._merged, *self._fresh):
-            behind = begin + runs.rows
-            first, stop = np.searchsorted(rows, [begin, behind])
-            if first < stop:
-                found.append(runs.take(rows[first:stop] - begin))
-            begin = behind
-        return found[0].joined(*found[1:]), rows
+    def of(self, groups: Integers) -> Runs:
+        """Return the rows of some groups.  O(log rows) a group, and O(these), amortised."""
+        found, more = (levels.take(levels.places("slots", groups)) for levels in (self._merged, self._fresh))
+        return found.joined(more)
 
-    def drop(self, runs: Runs, rows: Integers) -> None:
-        """Forget some rows that ``of`` has found, by their numbers.  O(these), amortised."""
-        if not rows.size:
+    def drop(self, groups: Integers | None, over: Callable[[Runs], NDArray[np.bool_]]) -> None:
+        """Forget the rows that are ``over``, of some groups, or of all.  Costs as ``of``."""
+        if groups is None:
+            every = [(runs, over(runs)) for runs in self.levels()]
+            self.put(*(runs.take(~gone) if gone.any() else runs for runs, gone in every))
             return
-        assert self._lists is not None
-        self._lists.remove(rows)
-        if (known := self._lists.rows) > (size := self._over.size):
-            self._over = filled_up(self._over, max(known, 2 * size), False)
-        self._over[rows] = True
-        self._gone, self._gone_partials = self._gone + rows.size, self._gone_partials + runs.partials
-        if 2 * self._gone > self._lists.rows:
-            self._tidy()
+        for levels in (self._merged, self._fresh):
+            places = levels.places("slots", groups)
+            rows = levels.take(places)
+            gone = np.flatnonzero(over(rows))
+            levels.drop(places[gone])
+            self._gone += rows.take(gone).partials
 
     def take_out(self, groups: Integers) -> Runs:
-        """Take out the rows of some groups; return them, those that belong together as one.  O(these), amortised."""
-        found, rows = self.of(groups)
-        self.drop(found, rows)
-        return self._together(found)
+        """Take out the rows of some groups; return them, those that belong together as one.  Costs as ``of``."""
+        found, more = (levels.take_out("slots", groups) for levels in (self._merged, self._fresh))
+        self._gone += found.partials + more.partials
+        return self._together(found.joined(more))
 
     def together_of(self, groups: Integers) -> Runs:
-        """Return the rows of some groups, those that belong together as one, and keep them.  O(these), amortised."""
-        return self._together(self.of(groups)[0])
-
-    def _tidy(self) -> None:
-        """Drop the rows that are over."""
-        if not self._gone:
-            return
-        kept, begin = [], 0
-        for runs in (self._merged, *self._fresh):
-            over = self._over[begin : begin + runs.rows]
-            stay = np.ones(runs.rows, np.bool_)
-            stay[: over.size] = ~over
-            kept.append(runs.take(stay))
-            begin += runs.rows
-        self.put(*kept)
+        """Return the rows of some groups, those that belong together as one, and keep them.  Costs as ``of``."""
+        return self._together(self.of(groups))
 
     def rename(self, slots: Integers) -> None:
         """Give group ``g`` the slot ``slots[g]``; the order of groups stays."""
@@ -213,12 +158,12 @@ class HeldRuns:
             yield self._of_windows(runs)
             return
         runs = runs.take(np.argsort(runs.first, kind="stable"))
-        while runs.rows:
+        while runs.size:
             stop = _block(runs)
             inside = int(np.searchsorted(runs.first, stop))
             part, rest = runs.take(slice(None, inside)), runs.take(slice(inside, None))
             over = part.take(part.last >= stop)
-            runs = over._replace(first=np.full(over.rows, stop)).joined(rest)
+            runs = over._replace(first=np.full(over.size, stop)).joined(rest)
             yield self._of_windows(part._replace(last=np.minimum(part.last, stop - 1)))
 
     def _of_windows(self, runs: Runs) -> Runs:
@@ -235,14 +180,14 @@ class HeldRuns:
 
     def reduced(self, runs: Runs, starts: Integers, sides: Sides | None = None) -> Runs:
         """Return the rows from each of ``starts`` (ascending, the first 0) to the next as one."""
-        if starts.size == runs.rows:
+        if starts.size == runs.size:
             return runs
         last = np.empty_like(starts)
         reaches(runs.last, starts, last)
         try:
             states = States(self.parts).reduced(runs.states, starts)
         except SumOverflowError as error:
-            ends = runs._replace(last=np.repeat(last, np.diff(starts, append=runs.rows)))
+            ends = runs._replace(last=np.repeat(last, np.diff(starts, append=runs.size)))
             raise _error(sides or self._sides, error, ends, int(starts[error.at])) from None
         marks = tuple(mark[starts] for mark in runs.marks)
         return Runs(runs.slots[starts], runs.first[starts], last, states, marks)
@@ -254,12 +199,12 @@ class HeldRuns:
 
     def load(self, saved: Sequence[Saved], groups: int, check: Callable[[Runs], None]) -> None:
         """Take a snapshot of so many groups; ``check`` raises if places cannot be."""
-        merged, *fresh = [self._loaded(runs, groups) for runs in saved] or [self._merged]
+        merged, *fresh = [self._loaded(runs, groups) for runs in saved] or [self._none]
         for runs in (merged, *fresh):
             check(runs)
         order = self._identity.order(*merged[:3])
         if not (self._identity.begins(*merged[:3]).all() and (order == np.arange(order.size)).all()):
-            msg = f"runs must be disjoint and in order; got {merged.rows} that are not"
+            msg = f"runs must be disjoint and in order; got {merged.size} that are not"
             raise SnapshotError(msg)
         self.put(merged, *fresh)
 
@@ -278,7 +223,7 @@ def _error(sides: Sides, error: SumOverflowError, runs: Runs, at: int) -> Window
 def _block(runs: Runs) -> int:
     """Return a window below which there are about ``_PAIRS`` pairs of rows and windows, or one window."""
     low = int(runs.first[0])
-    each = low + _PAIRS // runs.rows
+    each = low + _PAIRS // runs.size
     fits = int(np.searchsorted(np.cumsum(runs.last - runs.first + 1), _PAIRS, side="right"))
-    upto = int(runs.first[fits]) if fits < runs.rows else int(runs.last.max()) + 1
+    upto = int(runs.first[fits]) if fits < runs.size else int(runs.last.max()) + 1
     return max(low + 1, each, upto)

@@ -48,14 +48,14 @@ class Runs(NamedTuple):
     marks: Arrays = ()
 
     @property
-    def rows(self) -> int:
+    def size(self) -> int:
         """How many there are."""
         return int(self.slots.size)
 
     @property
     def partials(self) -> int:
         """How many partial aggregates there are: rows, or the values in them, where states are lists."""
-        return listed(self.states, self.rows)
+        return listed(self.states, self.size)
 
     @property
     def nbytes(self) -> int:
@@ -68,7 +68,7 @@ class Runs(NamedTuple):
 
     def joined(self, *others: Runs) -> Runs:
         """Return the rows of several, one behind the other."""
-        some = [runs for runs in (self, *others) if runs.rows]
+        some = [runs for runs in (self, *others) if runs.size]
         if len(some) < 2:
             return some[0] if some else self
         (slots, first, last), marks, *states = joined([runs[:3], runs.marks, *runs.states] for runs in some)

@@ -80,9 +80,9 @@ def _accumulated(
     states = States(rows.parts)
     states.columns = runs.states
     begins = new_rows(runs.slots)
-    if runs.rows:
+    if runs.size:
         _accumulate(states, runs, grid.extents)
-    last = np.flatnonzero(np.append(begins[1:], True)[: runs.rows])
+    last = np.flatnonzero(np.append(begins[1:], True)[: runs.size])
     at = np.full(last.size, _BEFORE)
     rest = rows.new(runs.slots[last], at, at, states.take(last)).joined(rest)
     if few:

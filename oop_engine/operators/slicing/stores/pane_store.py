@@ -71,8 +71,7 @@ class PaneStore:
         return self.grid.spans.alive
 
     def state(self) -> State:
-        held = self._rows.nbytes + self._rows.index_bytes + self.grid.spans.nbytes
-        return State(0, len(self._rows), self.alive, held)
+        return State(0, len(self._rows), self.alive, self._rows.nbytes + self.grid.spans.nbytes)
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         self.grid.spans.reserve(groups)
@@ -174,7 +173,7 @@ class PaneStore:
 
     def _within(self, slots: Integers, low: Integers, stop: Integers) -> Runs:
         """Return the rows in windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]``, cut to these."""
-        levels = [self._rows.of(slots)[0]] if self.grid.spans.few(slots) else self._rows.levels()
+        levels = [self._rows.of(slots)] if self.grid.spans.few(slots) else self._rows.levels()
         found = [
             _cut(runs, *(looked_up(runs.slots, slots, *side) for side in ((low, NO_WINDOW), (stop, NEVER))))
             for runs in levels
@@ -191,15 +190,8 @@ class PaneStore:
     def _reopen(self, slots: Integers, low: Integers) -> None:
         """Note that the lowest open window of some groups is another now, and drop the rows that are in none."""
         self.grid.spans.reopen(slots, low)
-        spans = self.grid.spans.of
-        if self.grid.spans.few(slots):
-            runs, rows = self._rows.of(slots)
-            over = runs.last < spans[runs.slots, LOW]
-            self._rows.drop(runs.take(over), rows[over])
-            return
-        kept = [runs.last >= spans[runs.slots, LOW] for runs in self._rows.levels()]
-        pairs = zip(self._rows.levels(), kept, strict=True)
-        self._rows.put(*(runs if alive.all() else runs.take(alive) for runs, alive in pairs))
+        some, spans = slots if self.grid.spans.few(slots) else None, self.grid.spans.of
+        self._rows.drop(some, lambda runs: runs.last < spans[runs.slots, LOW])
 
     def rename(self, kept: Integers, slots: Integers) -> None:
         self.grid.spans.keep(kept)
@@ -210,7 +202,7 @@ class PaneStore:
         other = PaneStore(
             grid.number, extents, self._rows.parts, grid.stamps.stamp, given=self._given, grid=grid
         )
-        runs, _ = self._rows.of(slots)
+        runs = self._rows.of(slots)
         other.put(runs._replace(slots=slots.searchsorted(runs.slots)))
         return other
 
@@ -227,8 +219,8 @@ class PaneStore:
 
     def _check(self, panes: Runs) -> None:
         most, widths = self.grid.extents.overlap, panes.last - panes.first + 1
-        near = panes.rows == 0 or max(-int(panes.first.min()), int(panes.last.max())) < _FAR
-        if not near or (panes.rows and not (widths.min() >= 0 and widths.max() <= most)):
+        near = panes.size == 0 or max(-int(panes.first.min()), int(panes.last.max())) < _FAR
+        if not near or (panes.size and not (widths.min() >= 0 and widths.max() <= most)):
             msg = f"a pane must be in at most {most} windows, {_FAR} at most; got {widths.min()} to {widths.max()}"
             raise SnapshotError(msg)
 

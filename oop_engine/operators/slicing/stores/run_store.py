@@ -61,8 +61,7 @@ class RunStore(OnTime):
         return self._first.alive
 
     def state(self) -> State:
-        held = self._runs.nbytes + self._runs.index_bytes + self._first.nbytes
-        return State(0, len(self._runs), self.alive, held)
+        return State(0, len(self._runs), self.alive, self._runs.nbytes + self._first.nbytes)
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         self._first.grow(groups)
@@ -232,7 +231,7 @@ class RunStore(OnTime):
         self._first.settle()
 
     def _check_runs(self, runs: Runs) -> None:
-        if runs.rows:
+        if runs.size:
             self.check(*(int(side(times)) for times in runs[1:3] for side in (np.min, np.max)))
         [left] = runs.marks
         if (runs.first > runs.last).any() or (left < 0).any() or (left >= len(self._definitions)).any():

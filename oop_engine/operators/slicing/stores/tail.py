@@ -14,21 +14,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.core.page import Page, concat
+from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.sizes import value_bytes
-from oop_engine.operators.kernels.runs import stretches
-from oop_engine.operators.values.columns import Integers, spread
+from oop_engine.operators.values.columns import Integers
+from oop_engine.operators.values.levels import Levels
+from oop_engine.operators.values.page_rows import PageRows
 from oop_engine.operators.windows import Extents
-from oop_engine.system.knobs import knob
 
 __all__ = ["Tail", "Tuples"]
 
 _SLOT = 4  # bytes
-_NEW = knob(__name__, "_NEW", 8)  # tuples in the index for each one that came since it was made
-_FEW = knob(__name__, "_FEW", 1024)  # tuples that may have come since, however few are in the index
-_SMALL = knob(__name__, "_SMALL", 1024)  # tuples; smaller pages are put together
 
 
 class Tuples(NamedTuple):
@@ -46,37 +43,27 @@ class Tuples(NamedTuple):
 
 
 class Tail:
-    """The tuples that are kept; of ``schema`` the progressing attribute and the columns ``read``.
-
-    Tuples of some groups are found by an index of most, and a look at the few that came since it was made.  Those that
-    are over are marked in the index, and dropped together, once they are half of it.
-    """
+    """The tuples that are kept; of ``schema`` the progressing attribute and the columns ``read``."""
 
     def __init__(self, schema: Schema, read: set[str], extents: Extents) -> None:
         names = [name for name in schema.names if name in read or name == schema.progressing]
         self._schema = schema.select(names)
         self._extents = extents
-        self._rows = self._gone = self._value_bytes = self._page_bytes = 0
-        self.clear()
-
-    _order: NDArray[np.int32]
-    """Of the tuples in the first page, by slot; empty: there is no index."""
-    _over: NDArray[np.bool_]
-    """Which of these are over."""
+        self._levels = Levels(PageRows.none(self._schema))
+        self._came, self._value_bytes = 0, 0.0
 
     def __len__(self) -> int:
-        return self._rows - self._gone
+        return len(self._levels)
 
     @property
     def nbytes(self) -> int:
-        index: int = self._order.nbytes + self._over.nbytes
-        return self._page_bytes + _SLOT * self._rows + index
+        return self._levels.nbytes
 
     @property
     def tuple_bytes(self) -> float:
-        """Bytes of a tuple: the mean of those that are there, or else by the types of its columns."""
-        if self._rows:
-            return (self._value_bytes + _SLOT * self._rows) / self._rows
+        """Bytes of a tuple: the mean of those that are there, or came lately, or else by the types of its columns."""
+        if self._came:
+            return self._value_bytes / self._came + _SLOT
         return _SLOT + sum(_width(self._schema.type_of(name)) for name in self._schema.names)
 
     def add(self, page: Page, slots: Integers) -> None:
@@ -84,78 +71,29 @@ class Tail:
         if not len(page):
             return
         batch = page.batch.select(self._schema.names)
-        self._pages.append(Page(self._schema, batch))
-        self._slots.append(slots.astype(np.int32))
-        self._rows += len(page)
-        self._value_bytes += sum(map(value_bytes, batch.columns))
-        self._page_bytes += self._pages[-1].held_bytes
-        self._join_small()
-
-    def _join_small(self) -> None:
-        """Put small pages behind the index together, for the objects of a page take as much as many rows."""
-        pages, indexed = self._pages, int(self._order.size > 0)
-        while len(pages) > indexed + 1 and len(pages[-2]) <= 2 * len(pages[-1]) < 2 * _SMALL:
-            before = pages[-2].held_bytes + pages[-1].held_bytes
-            self._joined(len(pages) - 2)
-            self._page_bytes += pages[-1].held_bytes - before
+        self._levels.put(PageRows(Page(self._schema, batch), slots.astype(np.int32)))
+        self._came, self._value_bytes = self._came + len(page), self._value_bytes + _bytes_of(batch)
 
     def tuples(self) -> Tuples:
         """Return everything.  O(tuples) if some are new or over, else O(tuples) for their windows."""
-        over = self._over
-        self._order, self._over = self._order[:0], over[:0]
-        page, slots = self._joined(0)
-        if self._gone:
-            left = np.append(~over, np.ones(len(page) - over.size, np.bool_))
-            self.clear()
-            self.add(page.filter(left), slots[left])
-            page, slots = self._joined(0)
-        self._page_bytes = page.held_bytes
-        return Tuples(page, slots.astype(np.int64), *self._extents.wids(page.times))
+        rows = self._levels.all()
+        if self._came != rows.size:
+            self._came, self._value_bytes = rows.size, _bytes_of(rows.page.batch)
+        return self._tuples(rows)
 
-    def _joined(self, since: int) -> tuple[Page, NDArray[np.int32]]:
-        """Return the tuples of the pages from the ``since``-th on, which are one page from now on."""
-        if len(self._pages) != since + 1:
-            self._pages[since:] = [concat(self._schema, self._pages[since:])]
-            self._slots[since:] = [np.concatenate([np.empty(0, np.int32), *self._slots[since:]])]
-        return self._pages[since], self._slots[since]
+    def _tuples(self, rows: PageRows) -> Tuples:
+        return Tuples(rows.page, rows.slots.astype(np.int64), *self._extents.wids(rows.page.times))
 
     def of(self, groups: Integers) -> tuple[Tuples, Integers]:
         """Return the tuples of some groups, and where each is.  O(these, and log tuples a group), amortised."""
-        known = self._order.size
-        if self._rows - known > max(known // _NEW, _FEW) or 2 * self._gone > known:
-            known = len(self.tuples().page)
-            self._order = np.argsort(self._slots[0], kind="stable").astype(np.int32)
-            self._over = np.zeros(known, np.bool_)
-        begin, end = np.zeros((2, groups.size), np.int64)
-        if known:
-            stretches(self._slots[0], self._order, groups, begin, end)
-        old = self._order[spread(begin, end - begin)[1]].astype(np.int64)
-        old = old[~self._over[old]]
-        page, slots = self._joined(1 if known else 0)
-        new = np.flatnonzero(np.isin(slots, groups))
-        parts, of = [page.take(new)], [slots[new]]
-        if old.size:
-            parts, of = [self._pages[0].take(old), *parts], [self._slots[0][old], *of]
-        found = concat(self._schema, parts)
-        at = np.concatenate([old, known + new])
-        return Tuples(found, np.concatenate(of).astype(np.int64), *self._extents.wids(found.times)), at
+        places = self._levels.places("slots", groups)
+        return self._tuples(self._levels.take(places)), places
 
-    def drop(self, at: Integers) -> None:
-        """Forget tuples that ``of`` has found, by where they are.  O(these, and tuples that came since the index)."""
-        known = self._order.size
-        old, new = at[at < known], at[at >= known] - known
-        self._over[old] = True
-        self._gone += old.size
-        if new.size:
-            since = 1 if known else 0
-            page, slots = self._joined(since)
-            kept = np.ones(len(page), np.bool_)
-            kept[new] = False
-            self._pages[since], self._slots[since] = page.filter(kept), slots[kept]
-            self._rows -= new.size
-            bytes_ = (sum(map(value_bytes, part.batch.columns)) for part in self._pages)
-            self._value_bytes = sum(bytes_)
-            self._page_bytes = sum(part.held_bytes for part in self._pages)
+    def drop(self, places: Integers) -> None:
+        """Forget tuples that ``of`` has found, by where they are.  O(these), amortised."""
+        self._levels.drop(places)
+        if not len(self):
+            self.clear()
 
     def keep(self, tuples: Tuples, kept: NDArray[np.bool_]) -> Tuples:
         """Keep only ``kept`` (rows,) of ``tuples``, which are all there are; return the others."""
@@ -168,28 +106,26 @@ class Tail:
 
     def clear(self) -> None:
         """Forget everything."""
-        self._pages: list[Page] = []
-        self._slots: list[NDArray[np.int32]] = []
-        self._rows = self._gone = self._value_bytes = self._page_bytes = 0
-        self._order = np.empty(
-            0, np.int32
-        )  # of the tuples in the first page, by slot; empty: there is no index
-        self._over = np.empty(0, np.bool_)  # which of these are over
+        self._levels.clear()
+        self._came, self._value_bytes = 0, 0.0
 
     def rename(self, slots: Integers) -> None:
-        if len(self):
-            self.tuples()
-        self._slots = [slots[part].astype(np.int32) for part in self._slots]
+        rows = self._levels.take_all()
+        self._levels.put(rows._replace(slots=slots[rows.slots].astype(np.int32)))
 
     def save(self) -> dict[str, Any]:
-        everything = self.tuples()
-        return {"batch": everything.page.batch, "slots": everything.slots.astype(np.int32)}
+        everything = self._levels.all()
+        return {"batch": everything.page.batch, "slots": everything.slots}
 
     def load(self, saved: Saved, groups: int) -> None:
         self.clear()
         page = Page(self._schema, saved.batch("batch", self._schema.fields))
         self._extents.wids(page.times)
         self.add(page, saved.integers("slots", (len(page),), least=0, below=groups))
+
+
+def _bytes_of(batch: pa.RecordBatch) -> float:
+    return float(sum(map(value_bytes, batch.columns)))
 
 
 def _width(kind: pa.DataType) -> int:
