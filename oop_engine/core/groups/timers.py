@@ -16,15 +16,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from oop_engine.system.knobs import knob
-
 __all__ = ["Timers"]
 
 Integers = NDArray[np.int64]
 Slots = Integers | NDArray[np.int32]
 Run = tuple[Integers, Slots]
 _NONE = 2**63 - 1
-_AT_ONCE = knob(__name__, "_AT_ONCE", 64)  # timers that are set anew
 _NOTHING = np.empty(0, np.int64)
 
 
@@ -86,24 +83,6 @@ class Timers:
             return self.due(now + 1)
         found, self._runs, self.least = [slots for _, slots in self._runs], [], _NONE
         return np.concatenate(found, dtype=np.int64) if found else _NOTHING
-
-    def first(self, least: Integers) -> int:
-        """Return the least time of all slots, which are at ``least[slot]`` now, or ``2**63 - 1``.
-
-        No slot is before its earliest timer.  A timer whose slot is later by now is set anew, amortised O(log n) each.
-        """
-        while (time := self.least) < _NONE:
-            at = next(at for at, (times, _) in enumerate(self._runs) if times[0] == time)
-            times, slots = self._runs[at]
-            if least[slots[0]] == time:
-                return time
-            some = slots[: min(int(times.searchsorted(time, "right")), _AT_ONCE)]
-            self._runs[at] = times[some.size :], slots[some.size :]
-            self._runs = [run for run in self._runs if run[0].size]
-            self._settle()
-            self.least = min((int(times[0]) for times, _ in self._runs), default=_NONE)
-            self.set(least[some], some)
-        return _NONE
 
     def _settle(self) -> None:
         """Merge runs until each is less than half as long as the one before it; drop the memory of timers past."""

@@ -128,14 +128,14 @@ class _Level(Generic[R]):
 
 
 class Levels(Generic[R]):
-    """Rows like ``none``, which has none; ``column`` returns one of them by its name."""
+    """Rows like ``none``, which has none, ``count`` of them; ``column`` returns one of their columns by its name."""
 
     def __init__(self, none: R, column: Callable[[R, str], NDArray[Any]] = getattr) -> None:
         self.none, self._column = none, column
         self.clear()
 
     def __len__(self) -> int:
-        return sum(level.left for level in self._levels)
+        return self.count
 
     @property
     def nbytes(self) -> int:
@@ -144,22 +144,24 @@ class Levels(Generic[R]):
 
     def clear(self) -> None:
         """Have no rows."""
-        self._levels, self._settled = list[_Level[R]](), True
+        self._levels, self._settled, self.count = list[_Level[R]](), True, 0
 
     def put(self, rows: R) -> None:
         """Take rows in.  O(log rows) each, amortised."""
         if not rows.size:
             return
         self._levels.append(_Level(rows))
-        self._settled = False
+        self._settled, self.count = False, self.count + rows.size
         if len(self._levels) > _MANY:
             self._settle()
 
     def all(self) -> R:
         """Return all rows, in the order in which they came; places are theirs.  O(rows)."""
-        if len(self._levels) > 1 or any(level.left < level.size for level in self._levels):
+        if not self._levels:
+            return self.none
+        if len(self._levels) > 1 or self._levels[0].left < self._levels[0].size:
             self._levels = [self._joined(self._levels)]
-        return self._levels[0].rows if self._levels else self.none
+        return self._levels[0].rows
 
     def take_all(self) -> R:
         """Take all rows out, and return them.  O(rows)."""
@@ -190,6 +192,7 @@ class Levels(Generic[R]):
     def drop(self, places: Integers) -> None:
         """Drop the rows at some places, ascending, all of which are there.  O(these), amortised."""
         first, levels = 0, self._levels
+        self.count -= places.size
         for number, level in enumerate(levels if places.size else ()):
             low, high = places.searchsorted([first, first + level.size])
             first += level.size

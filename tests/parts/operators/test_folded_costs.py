@@ -21,7 +21,7 @@ from oop_engine.extend import Windows
 from oop_engine.operators import Count, Session, Sliding, WindowAggregate
 from oop_engine.operators.kernels.sliding import bisect
 from oop_engine.operators.slicing import closing
-from oop_engine.operators.slicing.ordered import ordered_store, slice_table, slot_timers
+from oop_engine.operators.slicing.ordered import ordered_store, slice_table
 from oop_engine.operators.slicing.ordered.slice_table import SliceRows, in_groups
 from oop_engine.testing import Driver
 from oop_engine.windows import (
@@ -135,7 +135,6 @@ def test_bounds_that_touch_some_groups_emit_the_results_of_those_of_all(
         of_all = played(definition, seed, stamp)
         monkeypatch.setattr(ordered_store, "_FEW", -1)
         monkeypatch.setattr(ordered_store, "_SHARE", 0)
-        monkeypatch.setattr(slot_timers, "_FEW", 0)
         assert played(definition, seed, stamp) == of_all
 
 

@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 
 from oop_engine import FOREVER, Page, Schema
 from oop_engine.core.saved import Saved
-from oop_engine.operators.slicing.ordered import slot_timers
 from oop_engine.operators.slicing.ordered.group_buffer import GroupBuffer
 from oop_engine.operators.slicing.ordered.held import Held, Taken
-from oop_engine.operators.slicing.ordered.slot_timers import SlotTimers
 from oop_engine.operators.windows import Over
 
 SCHEMA = Schema({"ts": pa.int64(), "v": pa.int64()}, "ts", "s")
@@ -146,18 +144,6 @@ def test_a_group_of_which_half_has_left_takes_the_bytes_of_the_other_half() -> N
     before = buffer.nbytes
     buffer.take(np.arange(100), np.full(100, 9000))
     assert (buffer.tuples, buffer.nbytes < before / 5) == (1000, True)
-
-
-def test_a_timer_that_is_set_again_and_again_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slot_timers, "_FEW", 0)
-    monkeypatch.setattr(slot_timers, "_MOST", 3)
-    timers = SlotTimers()
-    timers.reserve(3)
-    for time in range(1000, 0, -1):
-        timers.set(np.array([0, 2]), np.array([time, FOREVER]))
-    assert timers.nbytes < 500
-    assert timers.due(0).size == 0
-    assert set(timers.due(1).tolist()) == {0}
 
 
 def schema_of_slots() -> Schema:

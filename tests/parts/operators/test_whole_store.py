@@ -5,12 +5,10 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 from oop_engine import FOREVER, ContractError, GroupWise, Linear, Page, Schema
-from oop_engine.core.groups.timers import Timers
 from oop_engine.operators import Count, Max, Sum, WindowAggregate
 from oop_engine.operators.slicing import strategy
 from oop_engine.operators.slicing.stores.run_store import RunStore
@@ -67,28 +65,6 @@ def test_answers_and_bounds_are_those_of_runs(monkeypatch: pytest.MonkeyPatch, s
                 strategy, "WholeStore", lambda n, one, parts, stamp: RunStore({n: one}, parts, stamp)
             )
             assert found == emissions(steps, stamp)
-
-
-def test_a_bound_looks_at_no_group_whose_end_has_not_grown(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked = list[int]()
-    whole = Timers.set
-
-    def counted(timers: Timers, times: Any, slots: Any) -> None:
-        looked.append(slots.size)
-        whole(timers, times, slots)
-
-    monkeypatch.setattr(Timers, "set", counted)
-    many = 20_000
-    driver = Driver(WindowAggregate(Global(), {"n": Count()}, by=("k",)), SCHEMA)
-    driver.feed(0, page(np.full(many, 5), np.arange(many)))
-    looked.clear()
-    for number in range(50):
-        driver.feed(0, page([6 + number], [number]))
-        driver.feed(0, Linear(number + 1))
-    assert sum(looked) <= 64 * 50
-    (_, ended), *_ = driver.feed(0, GroupWise.of({"k": [3]}, [FOREVER]))
-    assert isinstance(ended, Page)
-    assert ended.to_pylist() == [{"k": 3, "window_start": 5, "window_end": 10, "n": 2}]
 
 
 def test_a_sum_that_does_not_fit_names_the_group_and_its_window() -> None:

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.operators.kernels.partials import SHIFT
-from oop_engine.operators.kernels.sessions.leaving import first_block
+from oop_engine.operators.kernels.slot_times import first_block
 from oop_engine.system.kernel import njit
 from oop_engine.system.knobs import kernel_knob
 

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.operators.kernels.partials import SHIFT
-from oop_engine.operators.kernels.sessions.leaving import first_block
 from oop_engine.system.kernel import njit
 
 __all__ = [
@@ -24,14 +23,12 @@ __all__ = [
     "NONE",
     "UNSURE",
     "FirstTimes",
-    "least_of",
     "note_runs",
     "note_windows",
 ]
 
 Integers = NDArray[np.int64]
 NONE, ALONE, FIRST_OF_SEVERAL, UNSURE = range(4)
-_FOREVER = np.iinfo(np.int64).max
 
 
 class FirstTimes(NamedTuple):
@@ -86,26 +83,3 @@ def note_windows(of, slots, first, until):
         least_until[block] = min(least_until[block], until[i])
         least_first[block] = min(least_first[block], first[i])
     return opened
-
-
-@njit(cache=True, nogil=True)
-def least_of(times, least):
-    """Return the least of ``times`` int64 (groups,); ``least`` (blocks,) is corrected on the way.  O(blocks)."""
-    found = _FOREVER
-    if len(least):
-        found = _least_in(times, least, first_block(least))
-    # The block that is lowest goes first: most others are above it then, and are not opened.
-    for block in range(len(least)):
-        if least[block] < found:
-            found = min(found, _least_in(times, least, block))
-    return found
-
-
-@njit(cache=True, nogil=True)
-def _least_in(times, least, block):
-    """Return the least time of a block's groups."""
-    found = _FOREVER
-    for slot in range(block << SHIFT, min((block + 1) << SHIFT, len(times))):
-        found = min(found, times[slot])
-    least[block] = found
-    return found

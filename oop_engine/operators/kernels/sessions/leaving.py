@@ -16,7 +16,7 @@ import numpy as np
 from oop_engine.operators.kernels.partials import SHIFT
 from oop_engine.system.kernel import njit
 
-__all__ = ["due_groups", "first_block", "note_begins", "order_windows", "rank_windows"]
+__all__ = ["due_groups", "note_begins", "order_windows", "rank_windows"]
 
 _FOREVER = np.iinfo(np.int64).max
 
@@ -33,15 +33,6 @@ def due_groups(until, blocks, bound, slots):
             slots[found] = slot
             found += until[slot] < bound
     return found
-
-
-@njit(cache=True, nogil=True)
-def first_block(least):
-    """Return the block with the least value, the first of these, or 0: asked first, it spares most of the others."""
-    first = 0
-    for block in range(len(least)):
-        first = block if least[block] < least[first] else first
-    return first
 
 
 @njit(cache=True, nogil=True)

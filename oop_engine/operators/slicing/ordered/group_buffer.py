@@ -3,7 +3,7 @@
 It takes the place of a ``ReorderBuffer`` once a bound of single groups has come.  Tuples lie in runs, each by group,
 then time, equal times as they came.  A run is at least twice as long as the one behind it, whose tuples came later.  A
 bound passes the first tuples of a group in each run, so no tuple moves: the run counts how many of the group have left,
-and is made anew once half of it has.  A bound of all groups finds those that it concerns by a timer at the first tuple
+and is made anew once half of it has.  A bound of all groups finds those that it concerns by the time of the first tuple
 of each.
 """
 
@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.page import Page, concat
 from oop_engine.core.punctuation import FOREVER, shift
 from oop_engine.core.schema import Schema
@@ -24,7 +23,7 @@ from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.ordering.reorder_buffer import ReorderBuffer
 from oop_engine.operators.ordering.time_sorted import reordered
 from oop_engine.operators.slicing.compiled import fixed
-from oop_engine.operators.slicing.ordered.slot_timers import SlotTimers
+from oop_engine.operators.slicing.slot_times import SlotTimes
 from oop_engine.operators.values.columns import Integers, begins_of, spread
 
 __all__ = ["GroupBuffer", "slots_of"]
@@ -85,8 +84,7 @@ class GroupBuffer:
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
         self._runs: list[_Run] = []  # the oldest tuples first
-        self._first = SlotTimers()
-        self._groups = 0
+        self._first = SlotTimes()
         self.tuples = 0
 
     @property
@@ -110,18 +108,17 @@ class GroupBuffer:
         self._push(page)
         slots = slots_of(page)
         first = begins_of(slots)
-        self._groups = max(self._groups, 1 + int(slots[-1]))
-        self._first.reserve(self._groups)
-        self._first.set(slots[first].astype(np.int64), page.times[first])
+        self._first.reserve(1 + int(slots[-1]))
+        self._first.lower(slots[first].astype(np.int64), page.times[first])
 
     def release(self, below: int) -> Page | None:
         """Return the tuples below ``below``, all at ``FOREVER``, by group, then time, equal ones as they came.
 
         O(log tuples) for each that leaves, and for each group with a tuple right at the bound.
         """
-        slots = self._due(below)
+        slots = self._first.until(below)
         found, later = self._taken(slots, np.full(slots.size, below))
-        self._first.set(slots, later)
+        self._first.put(slots, later)
         return found
 
     def take(self, slots: Integers, below: Integers) -> Page | None:
@@ -148,10 +145,8 @@ class GroupBuffer:
 
     def at(self, bound: int) -> list[Page]:
         """Return the tuples right at a bound of all groups that has passed those before.  O(log tuples) each."""
-        slots = self._due(bound)
-        bounds = np.full(slots.size, bound)
-        self._first.set(slots, bounds)
-        return self.right_at(slots, bounds)
+        slots = self._first.until(bound)
+        return self.right_at(slots, np.full(slots.size, bound))
 
     def right_at(self, slots: Integers, bounds: Integers) -> list[Page]:
         """Return the tuples of some groups right at their bounds.  O(log tuples) a group and tuple."""
@@ -176,10 +171,6 @@ class GroupBuffer:
         for run in self._runs:
             buffer.add(run.rest())
         return buffer.save()
-
-    def _due(self, bound: int) -> Integers:
-        """Return the groups that may have a tuple at a bound or before it, ascending; their timers are gone."""
-        return occurring(self._first.due(bound), self._groups)
 
     def _settle(self) -> None:
         """Drop the tuples that have left the runs from the first one on that has lost half of them."""

@@ -9,7 +9,7 @@ from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.punctuation import NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.slicing.ordered.slice_table import SliceRows
-from oop_engine.operators.slicing.ordered.wakes import Bounds
+from oop_engine.operators.slicing.ordered.bounds import Bounds
 from oop_engine.operators.slicing.tagger import ranks
 from oop_engine.operators.values.columns import Integers, begins_of, filled_up
 from oop_engine.operators.windows.folding import FinalTuples, SliceView

@@ -8,7 +8,7 @@ A bound moves tuples from the first to the second: they are sorted, ranked, and 
 definition names.  Windows are ranges of slices, and are read without changing them.
 
 A bound takes out the slices of the groups that it touches, and puts the rest of them back.  It
-touches groups with tuples that it passes, and those that wait for it (``wakes.py``).  Where these are many, or the
+touches groups with tuples that it passes, and those that wait for it (``slot_times.py``).  Where these are many, or the
 definition has no ``next_due``, it touches all.
 """
 
@@ -29,6 +29,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.slicing.accumulator import SumOverflowError
+from oop_engine.operators.slicing.ordered.bounds import Bounds, last_bounds
 from oop_engine.operators.slicing.ordered.group_numbers import GroupNumbers
 from oop_engine.operators.slicing.ordered.held import Held, Taken, columns_of
 from oop_engine.operators.slicing.ordered.own_folding import due_of, next_due_of, places_of
@@ -39,8 +40,8 @@ from oop_engine.operators.slicing.ordered.slice_table import (
     read_ranges,
     rows_from,
 )
-from oop_engine.operators.slicing.ordered.wakes import Bounds, Wakes, last_bounds
 from oop_engine.operators.slicing.output import Output
+from oop_engine.operators.slicing.slot_times import SlotTimes
 from oop_engine.operators.slicing.store import OnTime
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
 from oop_engine.operators.values.columns import Integers, begins_of, filled_up
@@ -80,7 +81,11 @@ class OrderedStore(OnTime):
         kept = pa.schema(map(schema.fields.field, definition.keeps)) if definition.keeps else None
         self._slices, self._edges = SliceRows.none(self._parts, kept), SliceRows.none((), None)
         self._none = self._slices  # ``_slices`` are those taken out; between bounds all are in ``_resting``
-        self._resting, self._wakes = Levels(self._none), Wakes()
+        self._resting = Levels(self._none)
+        self._due, self._stamps = (
+            SlotTimes(),
+            SlotTimes(),
+        )  # the bound that each waits for; its least open stamp
         self._occupied = np.zeros(0, np.bool_)  # (slots,) which groups have slices
         self._numbers = GroupNumbers(of_stream=definition.whole_stream, counts=definition.counts)
         self._bound = NEVER
@@ -88,7 +93,13 @@ class OrderedStore(OnTime):
 
     def state(self) -> State:
         held = State() if self._reader else State(len(self._held), nbytes=self._held.nbytes)
-        own = self._resting.nbytes + self._edges.nbytes + self._numbers.nbytes + self._wakes.nbytes
+        own = (
+            self._resting.nbytes
+            + self._edges.nbytes
+            + self._numbers.nbytes
+            + self._due.nbytes
+            + self._stamps.nbytes
+        )
         return held + State(0, len(self._resting), self.alive, own)
 
     @property
@@ -105,7 +116,8 @@ class OrderedStore(OnTime):
         self._numbers.reserve(groups)
         if groups > (size := self._occupied.size):
             self._occupied = filled_up(self._occupied, max(groups, 3 * size // 2), False)
-        self._wakes.reserve(1 if self._definition.whole_stream else groups)
+        for times in (self._due, self._stamps):
+            times.reserve(1 if self._definition.whole_stream else groups)
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         self._definition.check(times)
@@ -144,7 +156,7 @@ class OrderedStore(OnTime):
         few = len(self._resting) <= _FEW
         if self._definition.whole_stream or few or bound == FOREVER or not self._waits:
             return None
-        found = [self._wakes.due(bound)]
+        found = [self._due.until(bound)]
         found += [] if taken is None else [taken.slots]
         found += [] if tagged is None else [tagged]
         touched = occurring(np.concatenate(found), self._numbers.groups)
@@ -187,10 +199,14 @@ class OrderedStore(OnTime):
     def _watch(self, bounds: Bounds, looked: Integers) -> None:
         """Learn which bounds groups wait for, and their least stamps, of those that were looked at."""
         view, slots = self._numbers.view(self._table, bounds)
-        self._wakes.clear(np.setdiff1d(looked, slots, assume_unique=True))
+        gone = np.setdiff1d(looked, slots, assume_unique=True)
+        self._due.clear(gone)
+        self._stamps.clear(gone)
         if slots.size:
             due = next_due_of(self._definition, view) if self._waits else None
-            self._wakes.set(slots, due, self._definition.least_open(view, self._stamp))
+            if due is not None:
+                self._due.put(slots, due)
+            self._stamps.put(slots, self._definition.least_open(view, self._stamp))
 
     def _look_alive(self, slots: Integers) -> None:
         """Learn which of some groups have tuples or slices."""
@@ -256,7 +272,7 @@ class OrderedStore(OnTime):
 
     def least_stamp(self, bound: int) -> int:
         least = int(self._definition.least_later(np.array([bound]), self._stamp)[0])
-        return min(least, self._wakes.least_stamp())
+        return min(least, self._stamps.earliest())
 
     def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
         if self._definition.whole_stream:
@@ -264,7 +280,7 @@ class OrderedStore(OnTime):
         if not bounds.size:
             return bounds
         stamps = self._definition.least_later(bounds, self._stamp).copy()
-        np.minimum.at(stamps, of, self._wakes.stamps(slots))
+        np.minimum.at(stamps, of, self._stamps.times[slots])
         return stamps
 
     def living(self, groups: int) -> NDArray[np.bool_]:
@@ -277,7 +293,7 @@ class OrderedStore(OnTime):
         self._slices = self._slices._replace(slots=slots[self._slices.slots])
         self._numbers.rename(kept, slots.size)
         if not self._definition.whole_stream:
-            self._wakes.rename(kept, slots)
+            self._due, self._stamps = self._due.kept(kept), self._stamps.kept(kept)
         self._reserve(max(kept.size, 1))
         self._rest()
 
@@ -301,7 +317,8 @@ class OrderedStore(OnTime):
     def _begin(self, slices: SliceRows, groups: int) -> None:
         """Let these be the slices of so many groups, whose tuples and numbers are there."""
         self._slices = slices
-        self._resting, self._wakes, self._occupied = Levels(self._none), Wakes(), np.zeros(0, np.bool_)
+        self._resting, self._occupied = Levels(self._none), np.zeros(0, np.bool_)
+        self._due, self._stamps = SlotTimes(), SlotTimes()
         self._reserve(max(groups, 1))
         self._watch(Bounds(None, self._bound), _NO_SLOTS)
         self._rest()

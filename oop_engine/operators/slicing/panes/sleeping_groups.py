@@ -13,11 +13,11 @@ from __future__ import annotations
 import numpy as np
 
 from oop_engine.core.groups.group_index import occurring
-from oop_engine.core.groups.timers import Timers
 from oop_engine.core.punctuation import FOREVER
 from oop_engine.operators.kernels.partials import HIGH, LOW, NO_WINDOW
 from oop_engine.operators.slicing.panes.shared_slices import Slicing
-from oop_engine.operators.values.columns import Integers, filled_up
+from oop_engine.operators.slicing.slot_times import SlotTimes
+from oop_engine.operators.values.columns import Integers
 from oop_engine.system.knobs import knob
 
 __all__ = ["SleepingGroups"]
@@ -44,14 +44,12 @@ class SleepingGroups:
         self._woken: list[Integers] = []  # by the pages since the last bound
         self._looked = _NOTHING  # at, by the last bound
         self._tuples = 0
-        self._timers = Timers()  # in units
-        # Of each group the next timer and another one, int64 (groups,); FOREVER: none.
-        self._set = self._later = _NOTHING
+        self._next_end = SlotTimes()  # in units, of the next window of each group
 
     @property
     def nbytes(self) -> int:
         """Bytes of timers, and of the groups that are known to be awake."""
-        return self._timers.nbytes + 2 * self._set.nbytes + sum(slots.nbytes for slots in self._woken)
+        return self._next_end.nbytes + sum(slots.nbytes for slots in self._woken)
 
     def wake(self, slots: Integers) -> None:
         """Learn the groups of some tuples that came."""
@@ -75,7 +73,7 @@ class SleepingGroups:
             if done is not None:
                 closing &= done < cut
             return np.flatnonzero(closing)
-        due = self._due(FOREVER if cut == FOREVER else int(self._slicing.units(cut)))
+        due = self._next_end.until(FOREVER if cut == FOREVER else int(self._slicing.units(cut)))
         slots = self._looked = occurring(np.concatenate([self._looked, *self._woken, due]), len(spans))
         self._woken = []
         some = spans[slots, LOW] < cut
@@ -94,14 +92,6 @@ class SleepingGroups:
         least = self._next_ends(spans[slots], int(self._slicing.units(after)))
         return int(np.count_nonzero(least <= self._slicing.units(cut)))
 
-    def _due(self, at: int) -> Integers:
-        """Return the groups whose timer is due."""
-        due = self._timers.due_at(at)
-        due = due[self._set[due] <= at]  # the timers of others are later by now
-        later = self._later[due]
-        self._set[due], self._later[due] = np.where(later > at, later, FOREVER), FOREVER
-        return due
-
     def settle(self, spans: Integers, cut: int) -> None:
         """Set timers, now that all windows that end by a cut have left, for the groups that were looked at."""
         few = _AWAKE * self._tuples < len(spans) and self._slicing.shape.shape[1] <= _DEFINITIONS
@@ -111,15 +101,11 @@ class SleepingGroups:
         if not self._known:
             self.forget()
             self._known, self._looked = True, np.arange(len(spans))
+        self._next_end.reserve(len(spans))
+        self._next_end.clear(self._looked)
         slots = self._looked[spans[self._looked, LOW] != NO_WINDOW]
         self._looked, self._tuples = _NOTHING, 0
-        self._set, self._later = (filled_up(one, len(spans), FOREVER) for one in (self._set, self._later))
-        least = self._next_ends(spans[slots], int(self._slicing.units(cut)))
-        sooner = least < self._set[slots]
-        slots, least = slots[sooner], least[sooner]
-        # The timer that is later stays, for when this one is over: else one more would be set each time.
-        self._set[slots], self._later[slots] = least, self._set[slots]
-        self._timers.set(least, slots)
+        self._next_end.put(slots, self._next_ends(spans[slots], int(self._slicing.units(cut))))
 
     def _next_ends(self, spans: Integers, at: int) -> Integers:
         """Return when the next window ends, behind a unit, that has a slice of each span.  O(spans x definitions)."""

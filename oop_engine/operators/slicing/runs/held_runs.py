@@ -51,6 +51,7 @@ class HeldRuns:
         self._room = 1 + is_ragged(parts)
         none = np.empty(0, np.int64)
         self._none = self.without_values(none, none, none)
+        self._merged, self._fresh = Levels(self._none), Levels(self._none)
         self.put(self._none)
 
     def __len__(self) -> int:
@@ -100,22 +101,25 @@ class HeldRuns:
 
     def merged(self) -> Runs:
         """Return all rows, those that belong together as one."""
-        if len(self._fresh):
-            self.put(self._together(self._merged.all().joined(self._fresh.all())))
+        if (fresh := self._fresh.all()).size:
+            self.put(self._together(self._merged.all().joined(fresh)))
         return self._merged.all()
 
     def levels(self) -> list[Runs]:
         """Return all rows, as merged ones and others."""
-        return [self._merged.all(), *([self._fresh.all()] if len(self._fresh) else [])]
+        merged, fresh = self._merged.all(), self._fresh.all()
+        return [merged, fresh] if fresh.size else [merged]
 
     def put(self, merged: Runs, *fresh: Runs) -> None:
         """Let these be the rows."""
-        self._merged, self._fresh = Levels(self._none), Levels(self._none)
-        self._merged_partials, self._fresh_partials = merged.partials, sum(runs.partials for runs in fresh)
+        self._merged.clear()
+        self._fresh.clear()
+        self._merged_partials, self._fresh_partials = merged.partials, 0
         self._gone = 0  # partial aggregates of these that were dropped since
         self._merged.put(merged)
         for runs in fresh:
             self._fresh.put(runs)
+            self._fresh_partials += runs.partials
 
     def of(self, groups: Integers) -> Runs:
         """Return the rows of some groups.  O(log rows) a group, and O(these), amortised."""

@@ -51,9 +51,10 @@ class Tail:
         self._extents = extents
         self._levels = Levels(PageRows.none(self._schema))
         self._came, self._value_bytes = 0, 0.0
+        self._width = _SLOT + sum(_width(self._schema.type_of(name)) for name in names)
 
     def __len__(self) -> int:
-        return len(self._levels)
+        return self._levels.count
 
     @property
     def nbytes(self) -> int:
@@ -64,7 +65,7 @@ class Tail:
         """Bytes of a tuple: the mean of those that are there, or came lately, or else by the types of its columns."""
         if self._came:
             return self._value_bytes / self._came + _SLOT
-        return _SLOT + sum(_width(self._schema.type_of(name)) for name in self._schema.names)
+        return self._width
 
     def add(self, page: Page, slots: Integers) -> None:
         """Keep the tuples of ``page``, which is a copy and holds no others alive.  O(log tuples) a tuple."""

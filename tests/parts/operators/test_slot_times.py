@@ -1,0 +1,72 @@
+"""Times of slots: a bound finds those that it has passed; what is asked is that of a list."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from oop_engine import FOREVER, GroupWise, Linear, Page, Schema
+from oop_engine.aggregates import Count
+from oop_engine.operators import WindowAggregate
+from oop_engine.operators.kernels.slot_times import passed
+from oop_engine.operators.slicing.slot_times import SlotTimes
+from oop_engine.testing import Driver
+from oop_engine.windows import Global
+
+SLOTS = 300
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_times_are_a_list(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    times, model = SlotTimes(), [FOREVER] * SLOTS
+    times.reserve(SLOTS)
+    for step in range(300):
+        slots = random.integers(0, SLOTS, int(random.integers(0, 6)))
+        new = random.integers(0, 50, slots.size) + step // 4
+        match step % 4:
+            case 0 | 1:
+                times.lower(slots, new)
+                for slot, time in zip(slots.tolist(), new.tolist(), strict=True):
+                    model[slot] = min(model[slot], time)
+            case 2:
+                times.put(slots, new)
+                for slot, time in zip(slots.tolist(), new.tolist(), strict=True):
+                    model[slot] = time
+            case 3:
+                times.clear(slots)
+                for slot in slots.tolist():
+                    model[slot] = FOREVER
+        bound = int(random.integers(0, 60)) + step // 4
+        found = times.until(bound)
+        assert found.tolist() == [slot for slot, time in enumerate(model) if time <= bound]
+        assert times.earliest() == min(model)
+        if step % 50 == 49:
+            kept = np.flatnonzero(random.random(SLOTS) < 0.9)
+            times = times.kept(kept)
+            times.reserve(SLOTS)
+            model = [model[slot] for slot in kept.tolist()] + [FOREVER] * (SLOTS - kept.size)
+    assert times.until(FOREVER).tolist() == [slot for slot, time in enumerate(model) if time < FOREVER]
+
+
+def test_a_bound_looks_into_no_block_whose_times_are_later() -> None:
+    """Times that are changed behind the least of their blocks are not seen."""
+    times = np.arange(64 * 100)
+    least = times[::64].copy()
+    times[64 * 50 :] = 0
+    assert passed(times, least, 130).tolist() == list(range(131))
+
+
+def test_a_group_that_grows_is_the_least_no_more() -> None:
+    """Of 20,000 groups, the end of one after the other grows."""
+    schema = Schema({"ts": pa.int64(), "k": pa.int64()}, "ts", "s")
+    many = 20_000
+    driver = Driver(WindowAggregate(Global(), {"n": Count()}, by=("k",)), schema)
+    driver.feed(0, Page.of(schema, {"ts": np.full(many, 5), "k": np.arange(many)}))
+    for number in range(50):
+        driver.feed(0, Page.of(schema, {"ts": [6 + number], "k": [number]}))
+        driver.feed(0, Linear(number + 1))
+    (_, ended), *_ = driver.feed(0, GroupWise.of({"k": [3]}, [FOREVER]))
+    assert isinstance(ended, Page)
+    assert ended.to_pylist() == [{"k": 3, "window_start": 5, "window_end": 10, "n": 2}]
