@@ -30,8 +30,8 @@ from oop_engine.system.kernel import njit
 from oop_engine.system.knobs import kernel_knob
 
 __all__ = [
-    "CELL_AMONG", "CELL_AT", "CELL_SLOT", "CELL_TUPLES", "CELL_WINDOW", "all_held", "cells_between", "cells_of",
-    "changed", "empty", "free", "held", "sides", "spread",
+    "CELL_AMONG", "CELL_AT", "CELL_SLOT", "CELL_TUPLES", "CELL_WINDOW", "cells_of", "changed", "empty", "free", "held",
+    "sides", "spread",
 ]  # fmt: skip
 
 CELL_SLOT, CELL_WINDOW, CELL_AT, CELL_TUPLES, CELL_AMONG = range(5)
@@ -70,7 +70,14 @@ def held(geometry, tuples, sides, place, counted, slots, numbers, ends, forget):
     closed, all_of_them = np.empty(len(count), count.dtype), sides.shape[1] == 0
     while many < len(ends) and found + groups < np.uintp(len(slots)):
         wid, window = lowest + done + many, np.int32(done + many)
-        if _slid(geometry, tuples, wid, count, reach):
+        if all_of_them and forget and geometry.length == 1:
+            # All that the row has leaves: no mask, and no copy.
+            pane = (wid + 1) * geometry.step - 1
+            if geometry.low <= pane <= geometry.high:
+                row = tuples[row_of(geometry, pane)]
+                found = _listed(row, found, slots, numbers)
+                row[:] = 0
+        elif _slid(geometry, tuples, wid, count, reach):
             # Mask the groups that do not close this window.
             if all_of_them:
                 closed[:] = count
@@ -126,25 +133,6 @@ def _listed(counts, found, slots, numbers):
             slots[found] = i
             found += np.uintp(counts[i] != 0)
     return found
-
-
-@njit(cache=True, nogil=True)
-def all_held(geometry, tuples, place, slots, numbers, ends):
-    """Write as ``held`` does where windows are of one pane, and all groups close them and forget its tuples.
-
-    O(windows x groups).
-    """
-    step, _, low, high, _, groups, _ = geometry
-    (lowest, done), found, many = place, np.uintp(0), 0
-    while many < len(ends) and found + np.uintp(groups) < np.uintp(len(slots)):
-        pane = (lowest + done + many + 1) * step - 1
-        if low <= pane <= high:
-            row = tuples[row_of(geometry, pane)]
-            found = _listed(row, found, slots, numbers)
-            row[:] = 0
-        ends[many] = found
-        many += 1
-    return np.int64(found), many
 
 
 @njit(cache=True, nogil=True)
@@ -210,27 +198,8 @@ def cells_of(geometry, tuples, slots, wids, cells):
 
 
 @njit(cache=True, nogil=True)
-def cells_between(geometry, tuples, lowest, behind, cells):
-    """Do so for all windows from ``lowest`` to ``behind`` (exclusive), of which there are panes, in order.
-
-    There is room for one more.  O(windows x groups).
-    """
-    many, groups = 0, geometry.groups
-    for wid in range(lowest, behind):
-        cell, begin = row_of(geometry, (wid + 1) * geometry.step - 1) * groups, many
-        row = tuples[cell : cell + groups]
-        for i in range(len(row)):
-            cells[CELL_SLOT, many] = i
-            many += row[i] != 0
-        # The rest is written for those that were found.
-        for at in range(begin, many):
-            cells[CELL_WINDOW, at], cells[CELL_AT, at] = wid, cell + cells[CELL_SLOT, at]
-    return many
-
-
-@njit(cache=True, nogil=True)
 def changed(geometry, tuples, kept, first, lowest, behind, was, now):
-    """Write which of such windows have other numbers of tuples than are kept.
+    """Write which windows from ``lowest`` to ``behind`` (exclusive), of one pane, have not the tuples that are kept.
 
     ``kept`` integers (windows, groups): those of windows from ``first`` on, of groups that there were; others had none.
     ``now`` int64 (4, cells + 1): groups, windows, cells, numbers of tuples; ``was`` int64 (5, cells + 1): the same of

@@ -126,11 +126,6 @@ def read_all(ring: PaneRing, lowest: int, cut: int, alive: int, number: int = 0)
     """Do so, and forget nothing, in a ring that is ``still``."""
     if (reach := _all_between(ring, lowest, cut, alive)) is None:
         return None
-    if ring.length == 1:
-        first, behind, _ = reach
-        some = np.empty((3, (behind - first) * ring.groups + 1), np.int64)
-        found = kernels.cells_between(ring.geometry, ring.tuples, first, behind, some)
-        return of_cells(ring, some[:, :found], number, ring.tuples, ring.columns)
     return _swept(ring, PaneSweep(ring, None, *reach), number, forget=False)
 
 
@@ -355,11 +350,8 @@ class PaneSweep:
         slots, ends = np.empty(room, np.int64), np.empty(self._behind - begin, np.int64)
         tuples = np.empty(room if None in self._ring.columns else 0, self._counted.dtype)
         ring, at = (self._geometry, self._tuples), (self._lowest, begin - self._lowest)
-        if self._whole and self._ring.length == 1:
-            found, many = kernels.all_held(*ring, at, slots, tuples, ends)
-        else:
-            counted = self._counted, self._reach
-            found, many = kernels.held(*ring, self._sides, at, counted, slots, tuples, ends, forget)
+        counted = self._counted, self._reach
+        found, many = kernels.held(*ring, self._sides, at, counted, slots, tuples, ends, forget)
         self._next, self._found = begin + many, self._found + found
         slots, windows, numbers = slots[:found], _Windows(begin, ends[:many]), tuples[:found].astype(np.int64)
         of_windows = windows.spread(self._ring.extents.extent(windows.numbers)[1])
