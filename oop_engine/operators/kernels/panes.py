@@ -40,8 +40,8 @@ from oop_engine.system.kernel import njit
 
 __all__ = [
     "BACK", "DONE", "FRONT", "RANGE_FIRST", "RANGE_SLOT", "RANGE_STOP", "RESULT_SLOT", "RESULT_WINDOW", "TURN",
-    "Geometry", "clipped", "closing", "forget", "plan", "read", "reopen", "reopen_all", "row_of", "step_levels",
-    "used",
+    "Geometry", "between", "clipped", "close_below", "closing", "forget", "plan", "read", "reopen", "reopen_all",
+    "row_of", "step_levels", "used",
 ]  # fmt: skip
 
 NEVER = np.iinfo(np.int64).min
@@ -300,6 +300,17 @@ def reopen(spans, least, slots, low, counts):
         if low[i] == NO_WINDOW:
             spans[slots[i], HIGH] = NEVER
     counts[ALIVE], counts[LOWEST] = alive, settle(spans, least, slots)
+
+
+@njit(cache=True, nogil=True)
+def close_below(spans, least, slots, stop, counts):
+    """Note that windows of ``slots`` below ``stop``, both int64 (n,), have left.  O(slots + blocks)."""
+    low = np.empty_like(stop)
+    for i in range(len(slots)):
+        # True also of a group without a window, whose highest one is the least integer.
+        over = spans[slots[i], HIGH] < stop[i]
+        low[i] = NO_WINDOW if over else max(spans[slots[i], LOW], stop[i])
+    reopen(spans, least, slots, low, counts)
 
 
 @njit(cache=True, nogil=True)

@@ -14,7 +14,6 @@ come again after so many units.  How windows are put together from slices: ``sli
 #                                     ends before; WINDOW_SPAN
 #              sides[2, room]         SIDE_FIRST: the first slice of a window; SIDE_STOP: the one behind its last; both
 #                                     counted from the lowest slice of the span on, behind those of the spans before
-#              spans[groups, 2]       LOW and HIGH slice of each group (partials.py)
 # Invariant    Window w of a definition is the units [end - LENGTH, end), where end = OFFSET + (w + 1) * STEP.
 #              Edges of windows are edges of slices, so a window that closes has a slice, and no other part of one.
 # Tried        An operator, and an update a tuple, for each definition: W5 had .016 of the floor, and has .26.
@@ -24,13 +23,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from oop_engine.operators.kernels.partials import HIGH, LOW, NO_WINDOW, settle
+from oop_engine.operators.kernels.partials import HIGH, LOW
 from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.system.kernel import njit
 
 __all__ = [
     "LENGTH", "NUMBER", "OFFSET", "SIDE_FIRST", "SIDE_STOP", "SPAN_CUT", "SPAN_DONE", "STEP", "UNITS", "WINDOW_END",
-    "WINDOW_SHAPE", "WINDOW_SPAN", "closing", "first_and_stop", "measure", "needed", "pick", "reopen", "slice_at",
+    "WINDOW_SHAPE", "WINDOW_SPAN", "closing", "first_and_stop", "measure", "needed", "pick", "slice_at",
     "slices_at", "unit_of",
 ]  # fmt: skip
 
@@ -142,25 +141,6 @@ def needed(shape, grid, cuts, out):
             step, length, offset = shape[STEP, d], shape[LENGTH, d], shape[OFFSET, d]
             out[i] = min(out[i], offset + ((unit - offset) // step + 1) * step - length)
         out[i] = slice_at(grid, out[i])
-
-
-@njit(cache=True, nogil=True)
-def reopen(spans, least, done, slots, low):
-    """Note that of ``slots`` int64 (n,) no slice below ``low`` int64 (n,) is needed any more.
-
-    spans int64 (groups, 2): lowest and highest slice, ``NO_WINDOW`` and the least integer if there is none; least
-    int64 (blocks,) as in ``partials``; done int64 (groups,): the cut of each, of no meaning where there is no slice.
-    Returns how many of the groups have no slice any more, and the lowest slice of any.  O(slots + blocks).
-    """
-    over = 0
-    for i in range(len(slots)):
-        slot = slots[i]
-        if spans[slot, HIGH] < low[i]:
-            over += spans[slot, LOW] != NO_WINDOW
-            spans[slot, LOW], spans[slot, HIGH], done[slot] = NO_WINDOW, NOTHING, NOTHING
-        else:
-            spans[slot, LOW] = max(spans[slot, LOW], low[i])
-    return over, settle(spans, least, slots)
 
 
 @njit(cache=True, nogil=True)

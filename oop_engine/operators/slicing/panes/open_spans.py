@@ -116,6 +116,10 @@ class OpenSpans:
         """Note that the lowest open window of some groups is another now, or that there is none."""
         kernels.reopen(self.of, self.least, slots, low, self.counts)
 
+    def close_below(self, slots: Integers, stop: Integers) -> None:
+        """Note that windows below ``stop[i]`` of ``slots[i]`` have left."""
+        kernels.close_below(self.of, self.least, slots, stop, self.counts)
+
     def count(self, alive: int, lowest: int) -> None:
         """Note how many groups have an open window, and the lowest one, now that a kernel has changed the spans."""
         self.counts[ALIVE:] = alive, lowest

@@ -74,7 +74,9 @@ class PaneBlock:
         with self._overflowing():
             closed = pane_windows.take(self.panes, columns, low, stop)
         closed = closed._replace(slots=self._of[closed.slots], in_order=False)
-        self._reopen(columns, stop)
+        self._spans.close_below(columns, stop)
+        if self._of.size > 2 * self._spans.alive + _SLACK:
+            self._give_up()
         return closed
 
     def rename(self, slots: Integers) -> None:
@@ -119,14 +121,6 @@ class PaneBlock:
     def _columns_by_slot(self) -> NDArray[np.int32]:
         columns = by_slot(self._of, np.arange(self._of.size), int(self._of.max(initial=-1)) + 1, -1)
         return columns.astype(np.int32)
-
-    def _reopen(self, columns: Integers, stop: Integers) -> None:
-        """Note that windows below ``stop`` of ``columns`` have been taken."""
-        low, high = self._spans.of[columns].T
-        lowest = np.where((low == NO_WINDOW) | (high < stop), NO_WINDOW, np.maximum(low, stop))
-        self._spans.reopen(columns, lowest)
-        if self._of.size > 2 * self._spans.alive + _SLACK:
-            self._give_up()
 
     def _give_up(self) -> None:
         """Give up the columns without an open pane."""

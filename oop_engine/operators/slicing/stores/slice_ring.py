@@ -17,7 +17,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.kernels.partials import ALIVE, HIGH, LOW, LOWEST, NO_WINDOW
-from oop_engine.operators.kernels.slices import SPAN_CUT, SPAN_DONE, reopen
+from oop_engine.operators.kernels.slices import SPAN_CUT, SPAN_DONE
 from oop_engine.operators.slicing.checks import AT_ONCE
 from oop_engine.operators.slicing.output import Output, Stamps
 from oop_engine.operators.slicing.panes.open_spans import OpenGrid
@@ -265,8 +265,8 @@ class SliceRing:
             self.ring.forget(by_slot(slots[inside], needed[inside], groups, NEVER))
         if len(self._table):
             self._table.remove(self._table.find(slots, spans[slots, LOW], needed))
-        over, lowest = reopen(spans, self._spans.least, self._done, slots, needed)
-        self._spans.count(self.alive - over, lowest)
+        self._spans.close_below(slots, needed)
+        self._done[slots[spans[slots, HIGH] == NEVER]] = NEVER  # of no meaning where there is no slice
 
     def rename(self, kept: Integers, slots: Integers) -> None:
         self._cells.rename(kept, slots)
