@@ -13,7 +13,7 @@ import numpy as np
 from oop_engine.operators.kernels.partials import SHIFT
 from oop_engine.system.kernel import njit
 
-__all__ = ["first_block", "least_time", "lower", "passed", "replace"]
+__all__ = ["first_slots", "least_time", "lower", "passed", "replace"]
 
 _FOREVER = np.iinfo(np.int64).max
 
@@ -59,8 +59,15 @@ def passed(times, least, bound):
 
 
 @njit(cache=True, nogil=True)
-def first_block(least):
-    """Return the block with the least value, the first of these, or 0: asked first, it spares most of the others."""
+def first_slots(times, least):
+    """Return the slots of the block with the least value: asked first, it spares most of the others."""
+    block = _first_block(least)
+    return np.arange(block << SHIFT, min((block + 1) << SHIFT, len(times)))
+
+
+@njit(cache=True, nogil=True)
+def _first_block(least):
+    """Return the block with the least value, the first of these, or 0."""
     first = 0
     for block in range(len(least)):
         first = block if least[block] < least[first] else first
@@ -72,7 +79,7 @@ def least_time(times, least):
     """Return the least time.  O(blocks, and slots of those whose least was too low and is below the result)."""
     found = _FOREVER
     if len(least):
-        found = _least_in(times, least, first_block(least))
+        found = _least_in(times, least, _first_block(least))
     for block in range(len(least)):
         if least[block] < found:
             found = min(found, _least_in(times, least, block))

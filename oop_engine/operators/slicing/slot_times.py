@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.operators.kernels.partials import SHIFT
-from oop_engine.operators.kernels.slot_times import least_time, lower, passed, replace
+from oop_engine.operators.kernels.slot_times import first_slots, least_time, lower, passed, replace
 from oop_engine.operators.slicing.compiled import fixed
 from oop_engine.operators.values.columns import Integers, filled_up
 
@@ -29,6 +29,16 @@ class SlotTimes:
     def __init__(self) -> None:
         self.times: Integers = np.empty(0, np.int64)
         self.least: Integers = self.times
+
+    @classmethod
+    def of(cls, times: Integers) -> SlotTimes:
+        """Return these times, for exactly so many groups."""
+        found = cls()
+        found.times, found.least = (
+            times,
+            np.full(_blocks(times.size), NEVER),
+        )  # found anew when it is asked for
+        return found
 
     @property
     def nbytes(self) -> int:
@@ -59,6 +69,11 @@ class SlotTimes:
         slots: Integers = passed(self.times, self.least, min(bound, FOREVER - 1))
         return slots
 
+    def first_block(self) -> Integers:
+        """Return the groups of the block with the least time, or one that was less."""
+        slots: Integers = first_slots(self.times, self.least)
+        return slots
+
     def in_blocks(self, blocks: NDArray[np.bool_]) -> Integers:
         """Return the groups of some blocks, ascending."""
         some = np.flatnonzero(blocks)
@@ -72,10 +87,7 @@ class SlotTimes:
     def kept(self, groups: Integers) -> SlotTimes:
         """Return the times of some groups, as those of the groups 0, 1, ..."""
         self.reserve(int(groups.max(initial=-1)) + 1)
-        kept = SlotTimes()
-        kept.times = self.times[groups]
-        kept.least = np.full(_blocks(groups.size), NEVER)  # found anew when it is asked for
-        return kept
+        return SlotTimes.of(self.times[groups])
 
 
 def _blocks(groups: int) -> int:

@@ -29,7 +29,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.operators.kernels.partials import SHIFT
-from oop_engine.operators.kernels.slot_times import first_block
 from oop_engine.system.kernel import njit
 from oop_engine.system.knobs import kernel_knob
 
@@ -42,8 +41,6 @@ __all__ = [
     "advance",
     "assign_cells",
     "emit_closed",
-    "first_time",
-    "least_end",
     "list_runs",
     "open_bounds",
 ]
@@ -64,15 +61,13 @@ class Cells(NamedTuple):
     definitions have put out.  The row of a group in a place is ``place * groups + slot``.
     Runs in a cell may begin before it, where no tuple can come before the cell any more.
     ``until`` int64 (groups,): no open window of the group ends before; the largest integer: it has none.
-    ``least`` int64 (blocks,): the same of blocks of groups; ``begins`` likewise: none of their runs begins before,
-    where ``note_begins`` has had all tuples.
+    ``least`` int64 (blocks,): the same of blocks of groups, as in ``slot_times``.
     ``counts`` int64 (4,): rows in use; groups that have some; the lowest cell and the highest one there may be.
     """
 
     spans: Integers
     until: Integers
     least: Integers
-    begins: Integers
     counts: Integers
 
 
@@ -82,7 +77,7 @@ def assign_cells(cells, slots, times, gap, ring, of):
 
     The first and last time are written without a branch; only the first tuple of a cell reads its group.
     """
-    spans, until, least, _, counts = cells
+    spans, until, least, counts = cells
     groups, used, opened, fresh = len(until), counts[USED], counts[OPEN], np.empty(_BLOCK, np.int64)
     begin, shift, part = counts[LOW] * gap, counts[LOW] % ring, 1 / gap
     for block in range(0, len(slots), _BLOCK):
@@ -122,7 +117,7 @@ def emit_closed(cells, slots, bounds, gaps, begin, out):
 
     A block has as many groups as ``out`` has room for, whatever they emit.
     """
-    spans, until, _, _, counts = cells
+    spans, until, _, counts = cells
     wide, low, top, gap = len(gaps), counts[LOW], counts[TOP], gaps[0]
     done, i, lists = np.zeros(3, np.int64), begin, np.empty((wide + 1, _BLOCK + 1), np.int64)
     most = wide * len(spans) // max(len(until), 1) + 2 * wide  # steps of a group
@@ -149,7 +144,7 @@ def _base(cells, place):
 @njit(cache=True, nogil=True)
 def _close_cell(cells, its, by, cell, gaps, lists, out, done):
     """Merge runs that go on from a cell which gets no more tuples into the next one; emit complete ones."""
-    spans, until, _, _, counts = cells
+    spans, until, _, counts = cells
     wide, gap, goes, ends, is_last = len(gaps), gaps[0], 0, 0, cell == counts[TOP]
     ring = len(spans) // (2 * len(until)) + 1 - wide
     here, there, on, end = _base(cells, cell % ring), _base(cells, (cell + 1) % ring), lists[wide], lists[0]
@@ -180,7 +175,7 @@ def _emit_level(cells, its, place, level, gaps, lists, out, done):
 
     A run that is there and that they do not cover is emitted first.
     """
-    spans, until, _, _, _ = cells
+    spans, until, _, _ = cells
     wide = len(gaps)
     ring = len(spans) // (2 * len(until)) + 1 - wide
     for up in range(level + 1, wide):
@@ -205,7 +200,7 @@ def _emit_level(cells, its, place, level, gaps, lists, out, done):
 @njit(cache=True, nogil=True)
 def _emit_into(cells, its, places, gaps, listed, out, done):
     """Emit the windows of the listed runs, which move to another place; to the same one: they are dropped."""
-    spans, _, _, _, counts = cells
+    spans, _, _, counts = cells
     (here, there, level), (steps, freed, windows) = places, done
     to, a, b, free, of, ends, starts, levels = out
     for i in listed[: listed[-1]]:
@@ -237,7 +232,7 @@ def _emit_into(cells, its, places, gaps, listed, out, done):
 @njit(cache=True, nogil=True)
 def _close_emitted(cells, its, by, gaps, lists, out, done):
     """Emit complete windows of the runs that definitions have emitted; write the next end of each group."""
-    spans, until, _, _, counts = cells
+    spans, until, _, counts = cells
     wide, gap = len(gaps), gaps[0]
     ring = len(spans) // (2 * len(until)) + 1 - wide
     end, behind, bound = np.full(len(its), _FOREVER), np.full(len(its), _FOREVER), by[0]
@@ -278,7 +273,7 @@ def advance(cells, gap, ring, groups, stop, steps):
     Writes a step for each merge, in the order of cells, into ``steps`` int64 (3, rows in use); returns how many.
     O(cells x groups).
     """
-    spans, _, _, _, counts = cells
+    spans, _, _, counts = cells
     found, ends, (to, a, b) = 0, False, steps
     while counts[LOW] < stop and not ends:
         here, there = _base(cells, counts[LOW] % ring), _base(cells, (counts[LOW] + 1) % ring)
@@ -299,7 +294,7 @@ def advance(cells, gap, ring, groups, stop, steps):
 @njit(cache=True, nogil=True)
 def _open_bounds(cells, slot, gaps):
     """Return the end of the earliest open window of a group, and its first time; the largest integer: none."""
-    spans, until, _, _, counts = cells
+    spans, until, _, counts = cells
     groups, wide, low = len(until), len(gaps), counts[LOW]
     ring, end, begin, stop, level = len(spans) // (2 * groups) + 1 - wide, _FOREVER, _FOREVER, _FOREVER, -1
     for place in range(1 - wide, counts[TOP] - low + 1):
@@ -322,57 +317,15 @@ def _open_bounds(cells, slot, gaps):
 
 @njit(cache=True, nogil=True)
 def open_bounds(cells, slots, gaps, out):
-    """Write the bounds of each group into ``out`` int64 (2, n): as ``open_bounds`` of ``lists``."""
+    """Write the least end of an open window of each group, and the least first time, into ``out`` int64 (2, n).
+
+    Returns the least of both.
+    """
+    least, begin = _FOREVER, _FOREVER
     for i in range(len(slots)):
-        out[0, i], out[1, i] = _open_bounds(cells, slots[i], gaps)
-
-
-@njit(cache=True, nogil=True)
-def least_end(cells, gaps):
-    """Return the least end of an open window, or the largest integer.  O(blocks), and few groups are looked at."""
-    least, end = cells.least, _FOREVER
-    if len(least):
-        end = _least_in(cells, gaps, first_block(least), end)
-    for block in range(len(least)):
-        if least[block] < end:
-            end = _least_in(cells, gaps, block, end)
-    return end
-
-
-@njit(cache=True, nogil=True)
-def _least_in(cells, gaps, block, end):
-    """Return the least end of an open window of a block's groups that is below ``end``, or this one."""
-    until, lowest = cells.until, _FOREVER
-    for slot in range(block << SHIFT, min((block + 1) << SHIFT, len(until))):
-        if until[slot] < end:
-            end = min(end, _open_bounds(cells, slot, gaps)[0])
-        lowest = min(lowest, until[slot])
-    cells.least[block] = lowest
-    return end
-
-
-@njit(cache=True, nogil=True)
-def first_time(cells, gaps):
-    """Return the least first time of a run, or the largest integer.  O(blocks), and few groups are looked at."""
-    begins, first = cells.begins, _FOREVER
-    if len(begins):
-        first = _first_in(cells, gaps, first_block(begins))
-    # The block that is lowest goes first: most others are then above its first time, and are not opened.
-    for block in range(len(begins)):
-        if begins[block] < first:
-            first = min(first, _first_in(cells, gaps, block))
-    return first
-
-
-@njit(cache=True, nogil=True)
-def _first_in(cells, gaps, block):
-    """Return the least first time of a run of a block's groups."""
-    until, first = cells.until, _FOREVER
-    for slot in range(block << SHIFT, min((block + 1) << SHIFT, len(until))):
-        if until[slot] < _FOREVER:
-            first = min(first, _open_bounds(cells, slot, gaps)[1])
-    cells.begins[block] = first
-    return first
+        end, first = _open_bounds(cells, slots[i], gaps)
+        out[0, i], out[1, i], least, begin = end, first, min(least, end), min(begin, first)
+    return least, begin
 
 
 @njit(cache=True, nogil=True)
@@ -381,7 +334,7 @@ def list_runs(cells, slots, gaps, rows, begins, left):
 
     begins, left int64: where each run begins, and how many definitions have put it out.  O(groups x cells).
     """
-    spans, until, _, _, counts = cells
+    spans, until, _, counts = cells
     groups, wide, low, found, runs = len(until), len(gaps), counts[LOW], 0, 0
     ring = len(spans) // (2 * max(groups, 1)) + 1 - wide
     for slot in slots:

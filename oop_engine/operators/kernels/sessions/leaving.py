@@ -1,10 +1,9 @@
-"""Windows of sessions as they leave: the groups that may have some, and the order of windows.
+"""Windows of sessions as they leave: their order.
 
 The loops over open runs are in ``cells`` and ``lists``.
 """
 
 # Layout       windows int64 (4, n): slots, ends, first times, levels (which definition, from the narrowest)
-#              least int64 (blocks,): the least ``until`` of the 2**SHIFT groups of each block, or less
 # Invariant    A rank is (end, definition): windows leave by their ends, of one end in the order of definitions.
 # Not obvious  A rank must fit 62 bits; where ends are too far apart for that, the caller sorts by columns.
 #              Windows of one rank come nearly by slot, so insertion puts them in order in about one step each.
@@ -13,34 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from oop_engine.operators.kernels.partials import SHIFT
 from oop_engine.system.kernel import njit
 
-__all__ = ["due_groups", "note_begins", "order_windows", "rank_windows"]
+__all__ = ["order_windows", "rank_windows"]
 
 _FOREVER = np.iinfo(np.int64).max
-
-
-@njit(cache=True, nogil=True)
-def due_groups(until, blocks, bound, slots):
-    """Write the groups that may have windows which are complete by ``bound`` into ``slots``; return how many.
-
-    blocks int64 (n,): those to look into; slots int64 (groups in these + 1,).  O(groups in these), without a branch.
-    """
-    found = 0
-    for block in blocks:
-        for slot in range(block << SHIFT, min((block + 1) << SHIFT, len(until))):
-            slots[found] = slot
-            found += until[slot] < bound
-    return found
-
-
-@njit(cache=True, nogil=True)
-def note_begins(begins, slots, times):
-    """Note in ``begins``, of blocks of groups, that tuples came, which may be the first of their runs.  O(tuples)."""
-    for i in range(len(slots)):
-        block = np.uintp(slots[i]) >> np.uintp(SHIFT)
-        begins[block] = min(begins[block], times[i])
 
 
 @njit(cache=True, nogil=True)

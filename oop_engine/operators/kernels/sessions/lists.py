@@ -8,8 +8,8 @@ lists.
 # Invariant    Runs of a group are further apart than the least gap, the newest first.
 #              Runs that definitions have emitted are older than all others of their group, and of those that as many
 #              have emitted a group has one.
-#              until[slot] is not above the end of any open window of the group, nor least[block] above any of these,
-#              nor begins[block] above a first time.  All may be too low: they are corrected when asked.
+#              until[slot] is not above the end of any open window of the group, nor least[block] above any of these.
+#              Both may be too low: they are corrected when asked.
 # Not obvious  A run is covered where a newer one is so near that the next window of both is the same: that one ends it.
 #              Most tuples fit the newest run of their group, but which cannot be foreseen: a block is tried without a
 #              branch, and those that do not fit are looked at again.
@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.operators.kernels.partials import SHIFT
-from oop_engine.operators.kernels.slot_times import first_block
 from oop_engine.system.kernel import njit
 from oop_engine.system.knobs import kernel_knob
 
@@ -39,8 +38,6 @@ __all__ = [
     "assign_runs",
     "emit_closed",
     "fingers_of",
-    "first_time",
-    "least_end",
     "length",
     "list_runs",
     "open_bounds",
@@ -60,8 +57,7 @@ _FOREVER = np.iinfo(np.int64).max
 class RunLists(NamedTuple):
     """The newest run of each group is ``heads[slot]``, int32, the next older one ``older[run]``, int32; -1: none.
 
-    ``until`` int64: no open window of the group ends before; ``least`` int64 (blocks,): nor one of those of a block;
-    ``begins`` int64 (blocks,): no run of these begins before, where ``note_begins`` has had all tuples.
+    ``until`` int64: no open window of the group ends before; ``least`` int64 (blocks,): nor one of those of a block.
     ``times`` int64 (runs, 2): the first and the last of a run; ``of`` int32: its group; ``left`` int16: how many
     definitions have put it out, the narrowest first, -1 where it is free.  ``counts`` int64 (6,): runs in use; groups
     with runs; pairs that ``assign_runs`` has found; whether it stopped for want of free runs; the first free run, whose
@@ -71,7 +67,6 @@ class RunLists(NamedTuple):
     heads: NDArray[np.int32]
     until: Integers
     least: Integers
-    begins: Integers
     older: NDArray[np.int32]
     times: Integers
     of: NDArray[np.int32]
@@ -141,7 +136,7 @@ def assign_runs(table, slots, times, gap, begin, most, of, pairs, fingers):
     n.  A tuple of the same group as the one before it that is not later goes on from there; others begin at the newest
     run, and after ``_NEAR`` steps at the nearest finger.  O(log fingers) a tuple, and O(runs behind its finger).
     """
-    heads, until, least, _, older, spans, owner, left, counts = table
+    heads, until, least, older, spans, owner, left, counts = table
     used, opened, found, free, steps = counts[USED], counts[OPEN], counts[FOUND], counts[FREE], -1024
     newer, run, slot, time, rest = -1, -1, -1, 0, np.empty(_BLOCK, np.int64)
     counts[FULL] = False
@@ -223,7 +218,7 @@ def emit_closed(table, slots, bounds, gaps, begin, out):
     slot of each window, its end, its first time, and the number of its definition.  Returns the place at which there
     was no more room, and how many steps, free runs and windows there are.  O(runs of the groups).
     """
-    heads, until, _, _, older, times, _, left, counts = table
+    heads, until, _, older, times, _, left, counts = table
     steps, free, windows = 0, 0, 0
     stack, wide = np.empty(_BLOCK + 1, np.int32), len(gaps)
     for i in range(begin, len(slots)):
@@ -314,56 +309,15 @@ def _open_bounds(table, slot, gaps):
 
 @njit(cache=True, nogil=True)
 def open_bounds(table, slots, gaps, out):
-    """Write the least end of an open window of each group, and the least first time, into ``out`` int64 (2, n)."""
+    """Write the least end of an open window of each group, and the least first time, into ``out`` int64 (2, n).
+
+    Returns the least of both.
+    """
+    least, begin = _FOREVER, _FOREVER
     for i in range(len(slots)):
-        out[0, i], out[1, i] = _open_bounds(table, slots[i], gaps)
-
-
-@njit(cache=True, nogil=True)
-def least_end(table, gaps):
-    """Return the least end of an open window, or the largest integer.  O(blocks), and few groups are looked at."""
-    least, end = table.least, _FOREVER
-    if len(least):
-        end = _least_in(table, gaps, first_block(least), end)
-    for block in range(len(least)):
-        if least[block] < end:
-            end = _least_in(table, gaps, block, end)
-    return end
-
-
-@njit(cache=True, nogil=True)
-def _least_in(table, gaps, block, end):
-    """Return the least end of an open window of a block's groups that is below ``end``, or this one."""
-    until, lowest = table.until, _FOREVER
-    for slot in range(block << SHIFT, min((block + 1) << SHIFT, len(until))):
-        if until[slot] < end:
-            end = min(end, _open_bounds(table, slot, gaps)[0])
-        lowest = min(lowest, until[slot])
-    table.least[block] = lowest
-    return end
-
-
-@njit(cache=True, nogil=True)
-def first_time(table, gaps):
-    """Return the least first time of a run, or the largest integer.  O(blocks), and few groups are looked at."""
-    begins, first = table.begins, _FOREVER
-    if len(begins):
-        first = _first_in(table, gaps, first_block(begins))
-    for block in range(len(begins)):
-        if begins[block] < first:
-            first = min(first, _first_in(table, gaps, block))
-    return first
-
-
-@njit(cache=True, nogil=True)
-def _first_in(table, gaps, block):
-    """Return the least first time of a run of a block's groups."""
-    until, first = table.until, _FOREVER
-    for slot in range(block << SHIFT, min((block + 1) << SHIFT, len(until))):
-        if until[slot] < _FOREVER:
-            first = min(first, _open_bounds(table, slot, gaps)[1])
-    table.begins[block] = first
-    return first
+        end, first = _open_bounds(table, slots[i], gaps)
+        out[0, i], out[1, i], least, begin = end, first, min(least, end), min(begin, first)
+    return least, begin
 
 
 @njit(cache=True, nogil=True)

@@ -96,7 +96,9 @@ class SleepingGroups:
         """Set timers, now that all windows that end by a cut have left, for the groups that were looked at."""
         few = _AWAKE * self._tuples < len(spans) and self._slicing.shape.shape[1] <= _DEFINITIONS
         if not few or cut == FOREVER:
-            self.forget()
+            self._tuples = 0
+            if self._next_end.times.size:
+                self.forget()
             return
         if not self._known:
             self.forget()

@@ -125,7 +125,7 @@ class FirstWindows:
 
     def unsure_at(self, until: int) -> Integers:
         """Return the unsure groups next to one whose window is the soonest, at ``until``; none if one there is sure."""
-        slots = self.in_blocks(np.arange(self.least_until.size) == self.least_until.argmin())
+        slots = self._until.first_block()
         unsure = self.unsure(slots)
         at = np.count_nonzero(self.until[slots] == until)
         return unsure if at == np.count_nonzero(self.until[unsure] == until) else unsure[:0]

@@ -28,15 +28,14 @@ from oop_engine.operators.kernels.sessions.cells import (
     advance,
     assign_cells,
     emit_closed,
-    first_time,
-    least_end,
     list_runs,
     open_bounds,
 )
 from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.compiled import fixed
 from oop_engine.operators.slicing.partials import States
-from oop_engine.operators.slicing.stores.session_lists import OpenRuns, least_of_blocks
+from oop_engine.operators.slicing.slot_times import SlotTimes
+from oop_engine.operators.slicing.stores.session_lists import OpenRuns
 from oop_engine.operators.slicing.window_states import WindowOverflowError, narrow
 from oop_engine.operators.values.columns import Integers, filled_up
 from oop_engine.operators.windows import Gap
@@ -58,8 +57,8 @@ class SessionCells:
     def __init__(self, gaps: Integers, parts: Sequence[Part]) -> None:
         self._gaps, self._gap, self.states = gaps, int(gaps[0]), States(parts)
         self._ring = self._groups = 0
-        spans, until, least, begins = np.empty((4, 0), np.int64)
-        self._cells = Cells(spans, until, least, begins, np.zeros(4, np.int64))
+        self.ends = SlotTimes()  # no open window of the group ends before
+        self._cells = Cells(np.empty(0, np.int64), self.ends.times, self.ends.least, np.zeros(4, np.int64))
 
     def __len__(self) -> int:
         return int(self._cells.counts[USED])
@@ -85,21 +84,6 @@ class SessionCells:
         """How many steps ``leave`` needs room for at least: those of 16 groups."""
         return 16 * 2 * self._gaps.size * (self._ring + self._gaps.size)
 
-    @property
-    def until(self) -> Integers:
-        """Before which time no open window of a group ends, int64 (groups,)."""
-        return self._cells.until
-
-    @property
-    def least(self) -> Integers:
-        """The same of blocks of groups, int64 (blocks,)."""
-        return self._cells.least
-
-    @property
-    def begins(self) -> Integers:
-        """Of blocks of groups: before which time none of their runs begins, int64 (blocks,)."""
-        return self._cells.begins
-
     def reach(self, first: int, last: int, tuples: int, groups: int) -> bool:
         """Make room for so many tuples of such times; tell whether that can be, which it cannot if cells are too many.
 
@@ -118,13 +102,13 @@ class SessionCells:
             return False
         if wanted > self._ring:
             ring = max(min(2 * wanted, _FEW), min(wanted + wanted // 4, _CELLS), wanted)
-            self._lay(ring, slice(None), self.until.size)
+            self._lay(ring, slice(None), self.ends.times.size)
         counts[LOW], counts[TOP] = low, top
         return True
 
     def _leave_out(self, low: int) -> None:
         """Leave out the cells below one, as long as there is nothing in them."""
-        counts, first = self._cells.counts, self._cells.spans[::2].reshape(-1, self.until.size)
+        counts, first = self._cells.counts, self._cells.spans[::2].reshape(-1, self.ends.times.size)
         while counts[LOW] < low and (first[counts[LOW] % self._ring] == FOREVER).all():
             counts[LOW] = low if counts[LOW] == counts[TOP] else counts[LOW] + 1
         counts[TOP] = max(counts[LOW], counts[TOP])
@@ -132,7 +116,7 @@ class SessionCells:
     def _lay(self, ring: int, kept: Integers | slice, groups: int) -> None:
         """Let there be so many cells side by side, and so many groups, the first of them ``kept``."""
         ring = max(ring, 1)  # groups may be known, and asked for, before the first tuple
-        spans, until, _, _, counts = self._cells
+        spans, until, _, counts = self._cells
         cells, other = counts[LOW] + np.arange(self._ring), np.arange(self._gaps.size - 1)
         rows = (ring + other.size) * groups
         new = [(np.tile(_NOTHING, rows),), *self.states.empty(rows)]
@@ -143,15 +127,14 @@ class SessionCells:
             for column, into in zip(chain(*old), chain(*new), strict=True):
                 column = column.reshape(of.size, until.size, -1)[:, kept]
                 into.reshape(rows // groups, groups, -1)[to, : column.shape[1]] = column[of]
-        self.states.columns, until = new[1:], filled_up(until[kept], groups, FOREVER)
-        least = least_of_blocks(until)
-        self._cells = Cells(new[0][0], until, least, np.full_like(least, NEVER), counts)
+        self.states.columns, self.ends = new[1:], SlotTimes.of(filled_up(until[kept], groups, FOREVER))
+        self._cells = Cells(new[0][0], self.ends.times, self.ends.least, counts)
         self._ring = ring
 
     def room(self, groups: int) -> None:
         """Make room for so many groups."""
         self._groups = groups
-        if groups > (known := self.until.size):
+        if groups > (known := self.ends.times.size):
             self._lay(self._ring, slice(known), max(groups, 3 * known // 2))
 
     def add(self, slots: Integers, times: Integers, inputs: list[Arrays]) -> None:
@@ -185,13 +168,15 @@ class SessionCells:
         rows, begins, left = self._chains()
         run = int(np.searchsorted(begins, np.flatnonzero(rows == row)[0], side="right")) - 1
         first, last = self._times(rows, begins)[run].tolist()
-        return WindowOverflowError(error.column, row % self.until.size, first, last + self._gaps[left[run]])
+        return WindowOverflowError(
+            error.column, row % self.ends.times.size, first, last + self._gaps[left[run]]
+        )
 
     def _chains(self, slots: Integers | None = None) -> tuple[Integers, Integers, Integers]:
         """Return the places in use of some groups, newest first; where runs begin, how many put them out."""
         most = len(self) if slots is None else min(len(self), slots.size * (self._ring + self._gaps.size))
         rows, begins, left = np.empty((3, most), np.int64)
-        slots = np.arange(self.until.size) if slots is None else slots
+        slots = np.arange(self.ends.times.size) if slots is None else slots
         found, runs = list_runs(self._cells, slots, self._gaps, rows, begins, left)
         return rows[:found], begins[:runs], left[:runs]
 
@@ -205,7 +190,7 @@ class SessionCells:
     def runs(self, slots: Integers | None = None) -> OpenRuns:
         """Return the runs of some groups, ascending, or of all, put together."""
         rows, begins, left = self._chains(slots)
-        times, slots = self._times(rows, begins), rows[begins] % max(self.until.size, 1)
+        times, slots = self._times(rows, begins), rows[begins] % max(self.ends.times.size, 1)
         try:
             states = self.states.reduced(self.states.take(rows), begins)
         except SumOverflowError as error:
@@ -233,21 +218,14 @@ class SessionCells:
             raise self.misfit(error, steps) from None
         self.states.reset(steps[1])
 
-    def least_end(self) -> int:
-        """Return the least end of an open window, or the largest integer."""
-        return int(least_end(self._cells, self._gaps))
-
-    def earliest(self) -> int:
-        """Return the least first time, or the largest integer."""
-        return int(first_time(self._cells, self._gaps))
-
-    def look(self, slots: Integers, out: Integers) -> None:
-        """Write the least end and the least first time of each group into ``out`` int64 (2, n)."""
-        open_bounds(self._cells, slots, self._gaps, out)
+    def look(self, slots: Integers, out: Integers) -> tuple[int, int]:
+        """Write the least end and the least first time of each group into ``out`` int64 (2, n); return the least."""
+        least: tuple[int, int] = open_bounds(self._cells, slots, self._gaps, out)
+        return least
 
     def living(self, groups: int) -> NDArray[np.bool_]:
         """Tell which groups have a run."""
-        return filled_up(self.until[:groups] < FOREVER, groups, False)
+        return filled_up(self.ends.times[:groups] < FOREVER, groups, False)
 
     def rename(self, kept: Integers, slots: Integers) -> None:
         self.room(slots.size)
@@ -256,7 +234,10 @@ class SessionCells:
 
     def save(self) -> dict[str, Any]:
         rows, _, _ = self._chains()
-        slots, left = rows % max(self.until.size, 1), rows // max(self.until.size, 1) - self._ring + 1
+        slots, left = (
+            rows % max(self.ends.times.size, 1),
+            rows // max(self.ends.times.size, 1) - self._ring + 1,
+        )
         columns = slots, *self._spans[rows].T, np.maximum(left, 0)
         return {"cells": [*map(narrow, columns)], "states": self.states.saved(self.states.take(rows))}
 
@@ -278,5 +259,5 @@ class SessionCells:
         self._lay(ring, slice(None), groups)
         self._spans[row] = times
         self.states.put(row, self.states.loaded(saved.part("states"), slots.size))
-        self._cells.until[slots] = self._cells.least[:] = NEVER
+        self.ends.put(slots, np.full(slots.size, NEVER))
         self._cells.counts[:] = slots.size, np.unique(slots).size, low, top

@@ -23,7 +23,6 @@ from oop_engine.core.errors import SnapshotError
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
-from oop_engine.operators.kernels.partials import SHIFT
 from oop_engine.operators.kernels.sessions.lists import (
     FOUND,
     FREE,
@@ -36,8 +35,6 @@ from oop_engine.operators.kernels.sessions.lists import (
     assign_runs,
     emit_closed,
     fingers_of,
-    first_time,
-    least_end,
     length,
     list_runs,
     open_bounds,
@@ -47,12 +44,13 @@ from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.compiled import fixed
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.runs.runs import order_of
+from oop_engine.operators.slicing.slot_times import SlotTimes
 from oop_engine.operators.slicing.window_states import WindowOverflowError, narrow
 from oop_engine.operators.values.columns import Integers, begins_of, filled_up
 from oop_engine.operators.windows import Gap
 from oop_engine.system.knobs import knob
 
-__all__ = ["OpenRuns", "SessionLists", "least_of_blocks"]
+__all__ = ["OpenRuns", "SessionLists"]
 
 _LEAST = knob(__name__, "_LEAST", 16)  # runs there is room for
 _STEPS = knob(
@@ -74,11 +72,6 @@ class OpenRuns(NamedTuple):
     states: list[Arrays]
 
 
-def least_of_blocks(until: Integers) -> Integers:
-    """Return the least of each block of groups, int64 (blocks,).  O(groups)."""
-    return np.minimum.reduceat(until, np.arange(0, until.size, 1 << SHIFT)) if until.size else until
-
-
 class SessionLists:
     """Open runs of ``parts``; of sessions with ``gaps``, the narrowest first."""
 
@@ -92,19 +85,18 @@ class SessionLists:
         slots, times, left, states = runs
         begins = begins_of(slots)
         heads, older = np.full(groups, -1, np.int32), np.arange(1, slots.size + 1, dtype=np.int32)
-        until = np.full(groups, NEVER)
-        least = least_of_blocks(until)
+        self.ends = SlotTimes.of(np.full(groups, NEVER))  # no open window of the group ends before
         heads[slots[begins]] = begins
         older[begins - 1] = -1  # the oldest of the group before, and of the last one
         counts = np.array([slots.size, begins.size, 0, 0, -1, 0])
         columns = slots.astype(np.int32), left.astype(np.int16)
-        self._table = RunLists(heads, until, least, least.copy(), older, times, *columns, counts)
+        self._table = RunLists(heads, self.ends.times, self.ends.least, older, times, *columns, counts)
         self.states.columns, self._fingers = states, _NO_FINGERS
         self._grow()
 
     def _grow(self) -> None:
         """Make room for more runs, when none is free; those that are there keep their numbers."""
-        heads, until, least, begins, older, times, of, left, counts = self._table
+        heads, until, least, older, times, of, left, counts = self._table
         size = left.size
         more = max(size // 2, _LEAST)
         free = np.arange(size + 1, size + more + 1, dtype=np.int32)
@@ -112,7 +104,7 @@ class SessionLists:
         times, of = filled_up(times, size + more, 0), filled_up(of, size + more, 0)
         left = filled_up(left, size + more, -1)
         older = np.concatenate([older, free])
-        self._table = RunLists(heads, until, least, begins, older, times, of, left, counts)
+        self._table = RunLists(heads, until, least, older, times, of, left, counts)
         self.states.columns = self.states.resized(np.arange(size), size + more)
 
     def room(self, groups: int) -> None:
@@ -125,9 +117,8 @@ class SessionLists:
 
     def _lay(self, heads: NDArray[np.int32], until: Integers) -> None:
         """Let groups be others, or more; blocks are looked into when they are asked next."""
-        least = least_of_blocks(until)
-        begins = np.full_like(least, NEVER)
-        self._table = self._table._replace(heads=heads, until=until, least=least, begins=begins)
+        self.ends = SlotTimes.of(until)
+        self._table = self._table._replace(heads=heads, until=until, least=self.ends.least)
 
     def __len__(self) -> int:
         return int(self._table.counts[USED])
@@ -147,21 +138,6 @@ class SessionLists:
     def steps(self) -> int:
         """How many steps ``leave`` needs room for at least."""
         return 2 * self._gaps.size
-
-    @property
-    def until(self) -> Integers:
-        """Before which time no open window of a group ends, int64 (groups,)."""
-        return self._table.until
-
-    @property
-    def least(self) -> Integers:
-        """The same of blocks of groups, int64 (blocks,)."""
-        return self._table.least
-
-    @property
-    def begins(self) -> Integers:
-        """Of blocks of groups: before which time none of their runs begins, int64 (blocks,)."""
-        return self._table.begins
 
     def add(self, slots: Integers, times: Integers, inputs: list[Arrays]) -> None:
         """Put tuples where they belong."""
@@ -244,17 +220,10 @@ class SessionLists:
         if 4 * len(self) < self._table.left.size > _LEAST:
             self.put(self.runs(), self._table.heads.size)
 
-    def least_end(self) -> int:
-        """Return the least end of an open window, or the largest integer."""
-        return int(least_end(self._table, self._gaps))
-
-    def earliest(self) -> int:
-        """Return the least first time, or the largest integer."""
-        return int(first_time(self._table, self._gaps))
-
-    def look(self, slots: Integers, out: Integers) -> None:
-        """Write the least end and the least first time of each group into ``out`` int64 (2, n)."""
-        open_bounds(self._table, slots, self._gaps, out)
+    def look(self, slots: Integers, out: Integers) -> tuple[int, int]:
+        """Write the least end and the least first time of each group into ``out`` int64 (2, n); return the least."""
+        least: tuple[int, int] = open_bounds(self._table, slots, self._gaps, out)
+        return least
 
     def living(self, groups: int) -> NDArray[np.bool_]:
         """Tell which groups have a run."""

@@ -21,13 +21,12 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER, shift
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
-from oop_engine.operators.kernels.partials import SHIFT
-from oop_engine.operators.kernels.sessions.leaving import due_groups, note_begins, order_windows, rank_windows
+from oop_engine.operators.kernels.sessions.leaving import order_windows, rank_windows
 from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.slicing.accumulator import SumOverflowError
-from oop_engine.operators.slicing.compiled import fixed
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.store import OnTime, bounds_of
+from oop_engine.operators.slicing.slot_times import SlotTimes
 from oop_engine.operators.slicing.stores.session_cells import SessionCells
 from oop_engine.operators.slicing.stores.session_lists import SessionLists
 from oop_engine.operators.slicing.window_states import WindowStates
@@ -50,6 +49,7 @@ class SessionStore(OnTime):
         self._gaps = np.array([one.gap for one in definitions.values()])
         self._numbers = np.array(list(definitions))
         self._parts, self._least = parts, FOREVER
+        self._begins = SlotTimes()  # by stamps that are starts: no run of the group begins before
         self._held: SessionCells | SessionLists = SessionCells(self._gaps, parts)
         self._look()
 
@@ -73,15 +73,16 @@ class SessionStore(OnTime):
         self._least = min(self._least, first + int(self._gaps[0]))
         self._held.add(slots, times, self._held.states.prepare(page, times))
         if self._stamp == "start":
-            note_begins(self._held.begins, fixed(slots), fixed(times))
+            self._begins.reserve(self._held.ends.times.size)
+            self._begins.lower(slots, times)
 
     def _suit(self, first: int, last: int, tuples: int, groups: int) -> None:
         """Keep runs so that there is room for so many tuples of such times, and for so many groups."""
         if isinstance(self._held, SessionLists) and not len(self._held):
-            self._held = SessionCells(self._gaps, self._parts)
+            self._held, self._begins = SessionCells(self._gaps, self._parts), SlotTimes()
         if isinstance(self._held, SessionCells) and not self._held.reach(first, last, tuples, groups):
             lists, runs = SessionLists(self._gaps, self._parts), self._held.runs()
-            lists.put(runs, self._held.until.size)
+            lists.put(runs, self._held.ends.times.size)
             self._held = lists
         self._held.room(groups)
 
@@ -89,14 +90,13 @@ class SessionStore(OnTime):
         return float(self._least < bound or self._held.lags(bound))
 
     def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
-        until, passed = self._held.until, NEVER
+        passed = NEVER
         if slots is None:
-            passed, blocks = int(bounds), np.flatnonzero(self._held.least < bounds)
-            found = np.empty(min(blocks.size << SHIFT, until.size) + 1, np.int64)
-            slots = found[: due_groups(until, blocks, bounds, found)]
+            passed = int(bounds)
+            slots = self._held.ends.until(max(passed - 1, NEVER))
             bounds = np.full(slots.size, bounds)
         else:
-            slots, of = np.unique(slots[slots < until.size], return_index=True)
+            slots, of = np.unique(slots[slots < self._held.ends.times.size], return_index=True)
             bounds = np.asarray(bounds)[of]
         windows = self._leave(slots, bounds)
         self._held.shrink(passed)
@@ -133,9 +133,24 @@ class SessionStore(OnTime):
 
     def _look(self) -> None:
         """Learn the least end of an open window, and where it is asked for the least first time."""
-        self._least = self._held.least_end()
-        self._earliest = self._held.earliest() if self._stamp == "start" else FOREVER
+        self._least = self._least_of(self._held.ends, 0)
+        self._earliest = self._least_of(self._begins, 1) if self._stamp == "start" else FOREVER
         self._known = True
+
+    def _least_of(self, times: SlotTimes, side: int) -> int:
+        """Return the least end (``side`` 0) or first time (1) of open windows; ``times`` are these, or less."""
+        least = self._looked(times, times.first_block(), side)
+        return min(least, self._looked(times, times.until(least - 1), side))
+
+    def _looked(self, times: SlotTimes, slots: Integers, side: int) -> int:
+        """Look at the runs of some groups, correct ``times``, and return the least of these."""
+        if not slots.size:
+            return FOREVER
+        found = np.empty((2, slots.size), np.int64)
+        least = self._held.look(slots, found)[side]  # which corrects ends
+        if side:
+            times.put(slots, found[side])
+        return least
 
     def between(self, slots: Integers | None, after: Integers | int, until: Integers | int) -> WindowStates:
         """Return the open windows of ``slots[i]`` that ``until[i]`` completes and ``after[i]`` does not, as they are.
@@ -143,7 +158,7 @@ class SessionStore(OnTime):
         None: of all groups.  Of a store of one definition.  O(their runs).
         """
         [(number, definition)] = self._definitions
-        known = None if slots is None else np.unique(slots[slots < self._held.until.size])
+        known = None if slots is None else np.unique(slots[slots < self._held.ends.times.size])
         groups, times, _, states = self._held.runs(known)
         first, last = times.T
         ends = definition.ends(last)
@@ -160,7 +175,7 @@ class SessionStore(OnTime):
         return min(shift(bound, int(self._gaps[0])), self._least)
 
     def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
-        there = np.flatnonzero(slots < self._held.until.size)
+        there = np.flatnonzero(slots < self._held.ends.times.size)
         ends, firsts = found = np.empty((2, there.size), np.int64)
         self._held.look(slots[there], found)
         start = self._stamp == "start"
@@ -173,6 +188,7 @@ class SessionStore(OnTime):
 
     def rename(self, kept: Integers, slots: Integers) -> None:
         self._held.rename(kept, slots)
+        self._begins = self._begins.kept(kept) if self._stamp == "start" else self._begins
 
     def save(self) -> dict[str, Any]:
         return self._held.save()
@@ -181,4 +197,6 @@ class SessionStore(OnTime):
         kind = SessionCells if "cells" in saved else SessionLists
         self._held = kind(self._gaps, self._parts)
         self._held.load(saved, groups)
+        if self._stamp == "start":
+            self._begins = SlotTimes.of(np.full(groups, NEVER))
         self._look()
