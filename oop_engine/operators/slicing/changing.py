@@ -34,7 +34,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.slicing.closing import Closing
 from oop_engine.operators.slicing.output import Output
-from oop_engine.operators.slicing.store import Reach, Store
+from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.strategy import Query, numbered_stores
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.slicing.written import definition_of, written
@@ -125,11 +125,11 @@ class LimitedStore:
     def least_stamps(self, slots: Integers, of: Integers, bounds: Integers) -> Integers:
         return np.minimum(np.maximum(self._store.least_stamps(slots, of, bounds), self._since), bounds)
 
-    def most_until(self, bound: int, slots: Integers | None = None) -> float:
-        return max(self._store.most_until(self._bounds(bound), slots), float(bound >= self.until))
-
-    def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
-        return self._store.reach(slots, self._bounds(bounds))
+    def most_until(self, slots: Integers | None, bounds: Integers | int) -> float:
+        return max(
+            self._store.most_until(slots, self._bounds(bounds)),
+            float(self.until < FOREVER and np.any(np.greater_equal(bounds, self.until))),
+        )
 
     def copied(self, slots: Integers) -> None:
         return None

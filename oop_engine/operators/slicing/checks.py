@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import GraphError
@@ -33,7 +32,6 @@ __all__ = [
     "checked",
     "checked_emit",
     "one_of",
-    "pauses",
 ]
 
 MOST_WINDOWS = 10_000_000
@@ -125,29 +123,3 @@ def check_gap(extents: Extents, slots: Integers, low: Integers, stop: Integers, 
     if windows.size and windows.max() - held > MOST_WINDOWS:
         most = int(np.argmax(windows))
         raise LongGapError(extents, slots[most], low[most], stop[most])
-
-
-def pauses(first: Integers, stop: Integers, weight: float | NDArray[np.float64], most: int) -> list[int]:
-    """Return where to pause between windows, so that about ``most`` results lie between two pauses.
-
-    From ``first[i]`` to ``stop[i]`` (exclusive) there are ``weight`` results a window, int64 (n,);
-    outside of these there are none.  O(n log n + pauses).
-
-    >>> pauses(np.array([0, 1000]), np.array([10, 1010]), 1.0, most=5)
-    [5, 10, 1005]
-    """
-    some = first < stop
-    edges, at = np.unique(np.concatenate([first[some], stop[some]]), return_inverse=True)
-    if not edges.size:
-        return []
-    weights = np.broadcast_to(np.asarray(weight, float), first.shape)[some]
-    density = np.zeros(edges.size)
-    np.add.at(density, at, np.concatenate([weights, -weights]))
-    density = np.cumsum(density)[:-1]
-    lengths = np.diff(edges.view(np.uint64)).astype(float)  # they may not fit 63 bits
-    mass = np.cumsum(density * lengths)
-    targets = np.arange(most, mass[-1], most)
-    within = np.searchsorted(mass, targets)
-    offsets = (targets - (mass - density * lengths)[within]) / density[within]
-    found: list[int] = np.unique(edges[within] + offsets.astype(np.int64)).tolist()
-    return found

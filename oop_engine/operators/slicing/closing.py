@@ -47,7 +47,7 @@ from oop_engine.operators.keys.behind import BehindGroups
 from oop_engine.operators.keys.group_match import GroupMatch
 from oop_engine.operators.keys.tables import IN_KERNELS
 from oop_engine.operators.revisions.net_rows import NetRows
-from oop_engine.operators.slicing.checks import AT_ONCE, LongGapError, pauses
+from oop_engine.operators.slicing.checks import AT_ONCE, LongGapError
 from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.store import Holder, Store
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
@@ -198,10 +198,13 @@ class Closing:
 
     def _linear(self, below: int) -> Iterator[Emission]:
         behind, most, least = self.behind, 0.0, FOREVER
-        for store in self.stores:
-            most += store.most_until(below)
+        try:
+            for store in self.stores:
+                most += store.most_until(None, below)
+        except LongGapError as error:
+            raise self._gap(error) from None
         if most:
-            for bound in (below,) if most <= AT_ONCE else (*self._pauses(below), below):
+            for bound in (below,) if most <= AT_ONCE else self._steps(None, below):
                 if self._finals is not None:
                     yield from self._finals.settle(None, bound)
                 for page in self._closed(None, bound):
@@ -242,24 +245,51 @@ class Closing:
     def _close(self, slots: Integers, bounds: Integers) -> Iterator[Emission]:
         if not slots.size:
             return
-        last = int(bounds.max())
-        most = sum(store.most_until(last, slots) for store in self.stores)
-        for bound in (FOREVER,) if most <= AT_ONCE else (*self._pauses(last, slots, bounds), FOREVER):
+        for by in (bounds,) if self._most(slots, bounds) <= AT_ONCE else self._steps(slots, bounds):
             if self._finals is not None:
-                yield from self._finals.settle(slots, np.minimum(bounds, bound))
-            for page in self._closed(slots, np.minimum(bounds, bound)):
+                yield from self._finals.settle(slots, by)
+            for page in self._closed(slots, by):
                 yield 0, page
 
-    def _pauses(self, bound: int, slots: Integers | None = None, bounds: Integers | None = None) -> list[int]:
-        """Return where to pause on the way to a bound, so that not too many windows are in memory together."""
-        by = bound if bounds is None else bounds
+    def _most(self, slots: Integers | None, bounds: Any) -> float:
+        """Return how many windows of all groups, or of ``slots``, may leave by their bounds; 0: none does."""
+        most = 0.0
         try:
-            reach = [store.reach(slots, by) for store in self.stores]
+            for store in self.stores:
+                most += store.most_until(slots, bounds)
         except LongGapError as error:
-            raise self._output.gap(error.extents, error.low, error.stop, self._keys_of(error.slot)) from None
-        first, behind, rates = (np.concatenate(a) for a in zip(*reach, strict=True))
-        behind = np.minimum(behind, bound)
-        return [at for at in pauses(first, behind, rates, AT_ONCE) if NEVER < at < bound]
+            raise self._gap(error) from None
+        return most
+
+    def _gap(self, error: LongGapError) -> ContractError:
+        return self._output.gap(error.extents, error.low, error.stop, self._keys_of(error.slot))
+
+    def _steps(self, slots: Integers | None, bounds: Any) -> Iterator[Any]:
+        """Yield bounds on the way to ``bounds``, so that not too many windows are in memory together, and these.
+
+        By bisection, after the windows of the step before have left: O(log of event time) looks at stores a step.
+        """
+
+        def by(bound: int) -> Any:
+            return bound if slots is None else np.minimum(bounds, bound)
+
+        def most(bound: int) -> float:
+            try:
+                return self._most(slots, by(bound))
+            except ContractError:  # in lulls, which the end of the stream does not have
+                return float(FOREVER)
+
+        step, last = NEVER, int(np.max(bounds))
+        while self._most(slots, bounds) > AT_ONCE:
+            low, high = step, last
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (low, middle) if most(middle) > AT_ONCE else (middle, high)
+            step = low if low > step and most(low) else high  # the windows of one end leave together
+            if step == last:
+                break
+            yield by(step)
+        yield bounds
 
     def _closed(self, slots: Integers | None, bounds: Any) -> Iterable[Page]:
         """Close the windows of all groups, or of ``slots``, that end by their bounds; return their results."""

@@ -15,10 +15,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers, looked_up
 
-__all__ = ["Holder", "OnTime", "Reach", "Store", "bounds_of"]
-
-Reach = tuple[Integers, Integers, NDArray[np.float64]]
-"""Between which times windows end, and how many a unit of time, each (n,)."""
+__all__ = ["Holder", "OnTime", "Store", "bounds_of"]
 
 
 class Holder(Protocol):
@@ -67,16 +64,10 @@ class Store(Holder, Protocol):
         else is asked.  Raises ``WindowOverflowError``.
         """
 
-    def most_until(self, bound: int, slots: Integers | None = None) -> float:
-        """Return how many windows can leave at most by ``bound``, of all groups or of ``slots``; 0: none can.
+    def most_until(self, slots: Integers | None, bounds: Integers | int) -> float:
+        """Return how many windows that ``close`` would take out are not in memory yet, at most; 0: it takes out none.
 
-        O(1), or O(slots).
-        """
-
-    def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
-        """Return where the open windows are, of all groups or of ``slots``, which are to leave by ``bounds``.
-
-        Raises ``LongGapError`` if a group would put out too many windows without a tuple.
+        O(1), as long as few leave.  Raises ``LongGapError`` if a group would put out too many windows without a tuple.
         """
 
     def copied(self, slots: Integers) -> Store | None:
@@ -101,10 +92,6 @@ class OnTime:
 
     def add_late(self, page: Page, times: Integers, slots: Integers, bounds: Integers) -> None:
         """Leave the tuples out."""
-
-    def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
-        none = np.empty(0, np.int64)
-        return none, none, np.empty(0)
 
     def copied(self, slots: Integers) -> Store | None:
         return None

@@ -19,7 +19,7 @@ from oop_engine.operators.in_order.buffering_aggregate import BufferingAggregate
 from oop_engine.operators.levels.consolidate import Consolidate
 from oop_engine.operators.levels.partial_aggregate import PartialAggregate
 from oop_engine.operators.slicing import closing
-from oop_engine.operators.slicing.checks import MOST_PARTIALS, pauses
+from oop_engine.operators.slicing.checks import MOST_PARTIALS
 from oop_engine.operators.slicing.output import PAGE_ROWS
 from oop_engine.operators.slicing.stores import adaptive_groups
 from oop_engine.operators.window_aggregate import WindowAggregate
@@ -160,32 +160,6 @@ def test_of_many_windows_few_are_in_memory():
         most = max(most, operator.state().nbytes)
     assert seen == 1_000_000
     assert most < 1 << 27
-
-
-@settings(max_examples=30)
-@given(
-    spans=st.lists(st.tuples(st.integers(-50, 50), st.integers(-5, 50), st.integers(1, 4)), max_size=6),
-    most=st.integers(1, 60),
-)
-def test_pauses_leave_so_many_windows_between_them(spans, most):
-    first = np.array([low for low, _, _ in spans], np.int64)
-    stop = first + np.array([length for _, length, _ in spans], np.int64)
-    weights = np.array([weight for _, _, weight in spans], float)
-    found = pauses(first, stop, weights, most)
-    assert found == sorted(set(found))
-    inside = [
-        (wid, w) for low, stop_, w in zip(first, stop, weights, strict=True) for wid in range(low, stop_)
-    ]
-    dense = sum(weights)
-    for low, high in zip([-1000, *found], [*found, 1000], strict=True):
-        assert sum(w for wid, w in inside if low <= wid < high) <= most + dense
-
-
-def test_pauses_may_lie_far_apart():
-    ends = np.array([-(2**62), 2**62 - 100])
-    found = pauses(ends, ends + 100, 1.0, 60)
-    assert [at for at in found if at < 0] == [-(2**62) + 60]
-    assert len(found) == 3
 
 
 @pytest.mark.parametrize("strategy", ["windows", "panes", "adaptive"])

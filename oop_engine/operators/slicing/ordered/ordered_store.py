@@ -130,8 +130,8 @@ class OrderedStore(OnTime):
             self._held.add(page, times, slots, tags, groups)
         self._numbers.begin(slots)
 
-    def most_until(self, bound: int, slots: Integers | None = None) -> float:
-        return float(len(self._held) > 0 or len(self._resting) > 0 or bound == FOREVER)
+    def most_until(self, slots: Integers | None, bounds: Integers | int) -> float:
+        return float(len(self._held) > 0 or len(self._resting) > 0 or slots is not None or bounds == FOREVER)
 
     def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
         peeks = self._definition.peeks

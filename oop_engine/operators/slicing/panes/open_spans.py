@@ -12,7 +12,6 @@ tuple's to that of the stream's last tuple.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,6 @@ from oop_engine.operators.kernels import panes as kernels
 from oop_engine.operators.kernels.partials import ALIVE, HIGH, LOW, LOWEST, NO_WINDOW, SHIFT, settle
 from oop_engine.operators.slicing.checks import AT_ONCE, check_gap
 from oop_engine.operators.slicing.output import Stamp, Stamps
-from oop_engine.operators.slicing.store import Reach
 from oop_engine.operators.slicing.window_states import as_slice, narrow
 from oop_engine.operators.values.columns import Integers, filled_up
 from oop_engine.operators.windows import Extents
@@ -181,11 +179,6 @@ class OpenGrid:
         if self.extents.landmark:
             self._latest = max(self._latest, int(first.max(initial=NEVER)))
 
-    def due(self, bound: int) -> bool:
-        """Tell whether a bound may complete a window; O(1)."""
-        lowest = int(self.spans.counts[LOWEST])
-        return lowest != NO_WINDOW and bound >= self.extents.origin + (lowest + 1) * self.extents.slide
-
     def each(self, slots: Integers | None, cuts: Integers) -> tuple[Integers, Integers]:
         """Return groups, and the first window that each leaves open; None: those with one below, by one cut."""
         if slots is not None:
@@ -225,63 +218,34 @@ class OpenGrid:
             np.minimum.at(bounds, of[some], self.extents.origin + low[some] * self.extents.slide)
         return self.stamps.of_each(bounds)
 
-    def most_until(self, bound: int, slots: Integers | None, held: float) -> float:
-        """Return how many windows can leave at most by a bound that completes some, where so many are ``held``.
+    def most_until(
+        self, slots: Integers | None, bounds: Integers | int, cut: int, held: float, partials: int
+    ) -> float:
+        """Return how many windows, all below a cut, can leave at most by their bounds, where so many are ``held``.
 
-        O(1), or O(slots); where more than are put out at once may leave, O(blocks + groups of which some window ends,
-        and those beside them).
-        """
-        if slots is not None and self.spans.few(slots):
-            return self._most_of(slots, bound)
-        if self.every or held > AT_ONCE:
-            cut = int(self.extents.closed_by(bound))
-            open_ = max(float(cut) - self.spans.lowest, 0.0) * self.spans.alive
-            held = open_ if self.every else min(held, open_)
-            if held > AT_ONCE:
-                held = min(held, self._most_of(self.spans.below(cut), bound))
-        return max(held, 1.0)
-
-    def _most_of(self, slots: Integers, bound: int) -> float:
-        """Return how many windows some groups have open that end by ``bound``."""
-        low, high = self.spans.of[slots].T
-        behind = self.stop(np.full(slots.size, self.extents.closed_by(bound)), high)
-        return float(np.maximum(behind.astype(float) - low.astype(float), 0).sum())
-
-    def reach(
-        self,
-        slots: Integers | None,
-        bounds: Integers | int,
-        held: Iterable[tuple[int, int, int]],
-        partials: int,
-    ) -> Reach:
-        """Return the reach of windows: from ... to (exclusive), of so many groups, where ``every`` is not asked for.
-
-        Else it follows from the spans.  Raises ``LongGapError`` if a group would put out too many windows without a
-        tuple; ``partials`` windows have some.
+        O(1); where more than are put out at once may leave, O(slots), or O(blocks + groups of which some window ends,
+        and those beside them).  ``every``: by the spans alone; raises ``LongGapError`` if a group would put out too
+        many windows without a tuple, where ``partials`` have some.
         """
         if self.every:
-            cuts, of = self.extents.closed_by(bounds), np.arange(len(self.spans)) if slots is None else slots
-            low, high = self.spans.of[of].T
-            check_gap(self.extents, of, low, self.stop(cuts, high), partials)
-            alive = self.spans.alive
-            held = [(self.spans.lowest, self._behind(cuts), alive)] if alive else []
-        first, behind, groups = np.array(list(held), np.int64).reshape(-1, 3).T
-        origin, slide = self.extents.origin, self.extents.slide
-        return origin + first * slide, origin + behind * slide, groups / slide
+            _, alive, lowest = self.spans.counts.tolist()
+            held = max(float(cut) - lowest, 0.0) * alive
+        if held > AT_ONCE:
+            cuts = self.extents.closed_by(bounds)
+            some = self.spans.below(int(cuts)) if slots is None else slots
+            low, high = self.spans.of[some].T
+            stop = self.stop(np.broadcast_to(cuts, low.shape), high)
+            if self.every:
+                check_gap(self.extents, some, low, stop, partials)
+            held = min(held, float(np.maximum(stop.astype(float) - low.astype(float), 0).sum()))
+        return max(held, 1.0)
 
     def stop(self, cuts: Integers, high: Integers) -> Integers:
         """Return behind which windows groups put out none, by their cuts and highest windows."""
         if not self.extents.landmark:
             return np.minimum(cuts, np.where(high == NEVER, high, high + 1))
-        cuts = np.broadcast_to(cuts, np.shape(high))
         stop = np.minimum(cuts, self._latest + 1)
         return np.where(cuts == FOREVER, stop, cuts) if self.extents.lulls else stop
-
-    def _behind(self, cuts: Integers) -> int:
-        """Return the first window behind all that may leave.  O(groups)."""
-        if self.extents.landmark:
-            return max(int(self.stop(cuts, cuts).max(initial=NEVER)), self._latest + 1)
-        return int(self.spans.of[:, HIGH].max(initial=NEVER + 1)) + 1
 
     def copied(self, slots: Integers) -> OpenGrid:
         """Return the windows of some groups, as those of the groups 0, 1, ..."""

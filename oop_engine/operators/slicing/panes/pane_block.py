@@ -66,6 +66,12 @@ class PaneBlock:
         column = self._known(slots)
         return (column >= 0) & (self._spans.of[column, LOW] != NO_WINDOW) if self._of.size else column >= 0
 
+    def most_between(self, lowest: int, cut: int) -> int:
+        """Return how many windows from ``lowest`` to ``cut`` (exclusive) may have a pane."""
+        ring = self.panes
+        windows = min((ring.high + ring.length) // ring.step, cut) - max(ring.low // ring.step, lowest)
+        return max(windows, 0) * min(ring.groups, ring.used)
+
     def take(self, slots: Integers, low: Integers, stop: Integers) -> WindowStates:
         """As ``pane_windows.take``.  O(panes passed + columns)."""
         columns = self._known(slots)

@@ -125,16 +125,6 @@ class PaneRing:
         """Bytes of a group beside its panes: its back, and where its stacks are."""
         return self.cell_bytes + 8 * _TURNS
 
-    @property
-    def reach(self) -> tuple[int, int, int]:
-        """The first window that a pane is in, the first one behind all, and of how many groups there are panes."""
-        return self.low // self.step, (self.high + self.length) // self.step, min(self.groups, self.used)
-
-    def most_from(self, lowest: int) -> int:
-        """Return how many windows from ``lowest`` on may have a pane."""
-        low, behind, groups = self.reach
-        return max(behind - max(low, lowest), 0) * groups
-
     def add(self, page: Page, times: Integers, slots: Integers, spans: OpenSpans) -> Integers:
         """Add tuples to their panes; return the rows of those that do not fit.  ``spans`` are kept up to date.
 

@@ -271,7 +271,7 @@ class Versions:
         below = self._expected.bounds.expected
         most = int(expected.max(initial=below))
         if self.closing.net is None and not any(
-            self.closing.stores[n].most_until(most) for n in self._reading.copied
+            self.closing.stores[n].most_until(None, most) for n in self._reading.copied
         ):
             return []
         copies = self._reading.copies(slots)

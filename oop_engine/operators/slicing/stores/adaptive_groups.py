@@ -31,8 +31,9 @@ from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Part
-from oop_engine.operators.kernels.partials import LOW, NO_WINDOW
+from oop_engine.operators.kernels.partials import LOW, LOWEST, NO_WINDOW
 from oop_engine.operators.slicing.accumulators import is_compiled
+from oop_engine.operators.slicing.checks import AT_ONCE
 from oop_engine.operators.slicing.panes.open_spans import OpenGrid, OpenSpans
 from oop_engine.operators.slicing.panes.pane_block import PaneBlock
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
@@ -62,6 +63,7 @@ class AdaptiveGroups:
     ) -> None:
         assert grid.extents.range is not None
         self._grid, self._cells = grid, cells
+        self._overlap = float(grid.extents.overlap)
         self._tail = Tail(schema, read, grid.extents)
         self.volumes = Volumes(grid.extents.range)
         self._eager_bytes, in_panes = eager_bytes(grid.extents, parts)
@@ -125,31 +127,32 @@ class AdaptiveGroups:
         self._tail.add(page.take(left), slots[left])
 
     def before(self, bound: int | None) -> None:
-        """Let groups become lazy before windows close, of all groups by a bound, or of some."""
+        """Let groups become lazy, or eager, before windows close, of all groups by a bound, or of some.
+
+        Where tuples are in very many windows, which would be put together from them one by one, all become eager.
+        """
         if bound is not None:
             self.volumes.duration.close(bound, int(self._grid.extents.closed_by(bound)))
         self.volumes.settle(self._threshold())
-
-    def most_from(self, lowest: int) -> float:
-        """Return how many windows from ``lowest`` on there may be."""
-        windows = len(self._tail) * float(self._grid.extents.overlap)
-        return windows + (0 if self.block is None else self.block.panes.most_from(lowest))
-
-    def reach(self) -> list[tuple[int, int, int]]:
-        """Return from which to which window (exclusive) there are some, and of how many groups.
-
-        Where a tuple is in very many windows groups become eager first.
-        """
-        if self._grid.extents.overlap > WIDE and self.block is not None and len(self._tail):
+        wide = self._overlap > WIDE and self.block is not None and not self._grid.every
+        if wide and len(self._tail) * self._overlap > AT_ONCE:
             lazy = occurring(self._tail.tuples().slots, len(self._grid.spans))
             self.volumes.rise(lazy)
             self._raise(lazy)
-        spans = [] if self.block is None else [self.block.panes.reach]
-        if len(self._tail):
-            tuples = self._tail.tuples()
-            each = zip(tuples.first.tolist(), (tuples.last + 1).tolist(), strict=True)
-            spans += [(first, behind, 1) for first, behind in each]
-        return spans
+
+    def most_until(self, slots: Integers | None, bounds: Integers | int, cut: int) -> float:
+        """Return how many windows can leave at most by bounds, all of which are below a cut."""
+        grid, lowest = self._grid, int(self._grid.spans.counts[LOWEST])
+        block = 0 if self.block is None else self.block.most_between(lowest, cut)
+        partials = self.state().partials if grid.every else 0
+        most = grid.most_until(slots, bounds, cut, block + len(self._tail) * self._overlap, partials)
+        if most <= AT_ONCE or grid.every or not len(self._tail):
+            return most
+        _, _, first, last = (
+            self._tail.tuples()
+        )  # between those of a group there may be a long stretch without one
+        windows = np.minimum(last + 1, cut) - np.maximum(first, lowest)
+        return min(most, float(block + np.maximum(windows, 0).sum()))
 
     def take(self, slots: Integers, low: Integers, stop: Integers) -> WindowStates:
         """Take out windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]``, each named once."""

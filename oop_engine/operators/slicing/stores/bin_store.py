@@ -103,7 +103,7 @@ class BinStore(OnTime):
         bisect(self._times, np.append(begins, self._slots.size), groups, times, rows)
         return rows
 
-    def most_until(self, bound: int, slots: Integers | None = None) -> float:
+    def most_until(self, slots: Integers | None, bounds: Integers | int) -> float:
         return float(self._slots.size > 0)
 
     def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:

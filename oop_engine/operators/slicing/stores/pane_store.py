@@ -22,15 +22,15 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER, NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Arrays, Part
-from oop_engine.operators.kernels.partials import LOW, NO_WINDOW
+from oop_engine.operators.kernels.partials import LOW, LOWEST, NO_WINDOW
 from oop_engine.operators.kernels.places import pane_rows
 from oop_engine.operators.keys.row_codes import row_codes
+from oop_engine.operators.slicing.checks import AT_ONCE
 from oop_engine.operators.slicing.compiled import fixed
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.panes.open_spans import OpenGrid
 from oop_engine.operators.slicing.partials import with_empty
 from oop_engine.operators.slicing.runs.held_runs import HeldRuns
-from oop_engine.operators.slicing.store import Reach
 from oop_engine.operators.slicing.runs.runs import EQUAL, Runs
 from oop_engine.operators.slicing.stores.landmark_windows import came_in, checked, closed
 from oop_engine.operators.slicing.window_states import WindowStates
@@ -107,27 +107,20 @@ class PaneStore:
         first, last = self.grid.extents.wids(times) if self._ids is None else self._ids(page)
         return came_in(first, last) if self.grid.extents.landmark else (first, last)
 
-    def most_until(self, bound: int, slots: Integers | None = None) -> float:
-        if not self.grid.due(bound):
+    def most_until(self, slots: Integers | None, bounds: Integers | int) -> float:
+        grid, held = self.grid, len(self._rows)
+        cut = int(grid.extents.closed_by(bounds if slots is None else np.asarray(bounds).max()))
+        if int(grid.spans.counts[LOWEST]) >= cut:
             return 0.0
-        return self.grid.most_until(bound, slots, float(len(self._rows) * self.grid.extents.overlap))
-
-    def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
-        """Return between which times windows end that have panes: none lie in a stretch without tuples.  O(n log n)."""
-        return self.grid.reach(slots, bounds, () if self.grid.every else self._stretches(), len(self._rows))
-
-    def _stretches(self) -> list[tuple[int, int, int]]:
-        levels, spans = self._rows.levels(), self.grid.spans.of
-        if not len(self._rows):
-            return []
-        last = np.concatenate([runs.last for runs in levels])
-        opened = [np.maximum(runs.first, np.minimum(spans[runs.slots, LOW], runs.last)) for runs in levels]
-        low = np.concatenate(opened)  # the first windows that have not left
-        order = np.argsort(low)
-        first, behind = low[order], np.maximum.accumulate(last[order]) + 1
-        apart = np.flatnonzero(first[1:] > behind[:-1])
-        sides = first[np.append(0, apart + 1)].tolist(), behind[np.append(apart, -1)].tolist()
-        return [(low, stop, self.alive) for low, stop in zip(*sides, strict=True)]
+        most = grid.most_until(slots, bounds, cut, float(held * grid.extents.overlap), held)
+        if most <= AT_ONCE or grid.every:
+            return most
+        # Between panes of a group there may be a long stretch without one.
+        spans = grid.spans.of
+        sides = (
+            (np.maximum(runs.first, spans[runs.slots, LOW]), runs.last + 1) for runs in self._rows.levels()
+        )
+        return min(most, float(sum(np.maximum(np.minimum(stop, cut) - low, 0).sum() for low, stop in sides)))
 
     def _of_tuples(self, page: Page, times: Integers, slots: Integers) -> Runs:
         if self._ids is not None:

@@ -92,8 +92,12 @@ class RunStore(OnTime):
     def _begins(self, runs: Runs, place: int) -> NDArray[np.bool_]:
         return self._definitions[place][1].begins(*runs[:3])
 
-    def most_until(self, bound: int, slots: Integers | None = None) -> float:
-        return float(self._complete(np.array([self._first.lowest]), bound)[0])
+    def most_until(self, slots: Integers | None, bounds: Integers | int) -> float:
+        return float(
+            self._complete(
+                np.array([self._first.lowest]), int(bounds if slots is None else np.asarray(bounds).max())
+            )[0]
+        )
 
     def _complete(self, until: Integers, bounds: Integers | int) -> NDArray[np.bool_]:
         """Tell which windows of the narrowest definition are complete, by last times; FOREVER: there is none."""

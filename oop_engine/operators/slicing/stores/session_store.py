@@ -86,7 +86,8 @@ class SessionStore(OnTime):
             self._held = lists
         self._held.room(groups)
 
-    def most_until(self, bound: int, slots: Integers | None = None) -> float:
+    def most_until(self, slots: Integers | None, bounds: Integers | int) -> float:
+        bound = int(bounds if slots is None else np.asarray(bounds).max())
         return float(self._least < bound or self._held.lags(bound))
 
     def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:

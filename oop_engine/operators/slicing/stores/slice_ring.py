@@ -25,7 +25,6 @@ from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.panes.shared_slices import Slicing
 from oop_engine.operators.slicing.panes.sleeping_groups import SleepingGroups
 from oop_engine.operators.slicing.panes.slice_windows import Assembly, SliceWindows
-from oop_engine.operators.slicing.store import Reach
 from oop_engine.operators.slicing.stores.grid_cells import GridCells
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates, narrow
 from oop_engine.operators.values.columns import Integers, by_slot, filled_up, rows_of, spread
@@ -95,32 +94,27 @@ class SliceRing:
         self._is_ahead = True
         self.add(page, times, slots, len(self._spans))
 
-    def most_until(self, bound: int, slots: Integers | None = None) -> float:
-        lowest = int(self._spans.counts[LOWEST])
-        if lowest == NO_WINDOW or bound <= self.slicing.time(lowest):
+    def most_until(self, slots: Integers | None, bounds: Integers | int) -> float:
+        last = int(bounds if slots is None else np.asarray(bounds).max())
+        lowest, cut = int(self._spans.counts[LOWEST]), self.slicing.cut(last)
+        if lowest >= cut:
             return 0.0
-        if slots is not None and self._spans.few(slots):
+        ring, longest, rate = self.ring, self.slicing.longest, self.slicing.rate
+        windows = min(cut, ring.high + longest) - max(self._over, ring.low)
+        in_ring = max(windows, 0) * ring.groups if ring.used else 0
+        most: float = (in_ring + len(self._table) * longest) * rate
+        if most > AT_ONCE and slots is not None and self._spans.few(slots):
             low, high = self._spans.of[slots].astype(float).T
-            behind = np.minimum(high + self.slicing.longest, float(self.slicing.cut(bound)))
-            return float(np.maximum(behind - np.maximum(low, float(self._over)), 0).sum() * self.slicing.rate)
-        of, longest = self.ring, self.slicing.longest
-        cut = min(self.slicing.cut(bound), of.high + longest) - max(self._over, of.low)
-        in_ring = max(cut, 0) * of.groups if of.used else 0
-        most: float = (in_ring + len(self._table) * longest) * self.slicing.rate
-        if most > AT_ONCE and self._over > NEVER and bound < FOREVER:
-            at = self.slicing.cut(bound)
-            groups = self._sleeping.closing(self._spans.of, self._groups_until(at), self._over, at)
-            most = min(most, max(at - self._over, 0) * groups * self.slicing.rate)
+            each = np.minimum(high + longest, float(cut)) - np.maximum(low, float(self._over))
+            most = min(most, float(np.maximum(each, 0).sum() * rate))
+        elif most > AT_ONCE and self._over > NEVER and last < FOREVER:
+            groups = self._sleeping.closing(self._spans.of, self._groups_until(cut), self._over, cut)
+            most = min(most, max(cut - self._over, 0) * groups * rate)
+        if most > AT_ONCE and len(self._table):
+            _, at = self._table.owner(self._table.used)
+            each = np.minimum(at + longest, cut) - np.maximum(at, self._over)
+            most = min(most, float(in_ring + np.maximum(each, 0).sum()) * rate)
         return max(most, 1.0)
-
-    def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
-        """Return between which times windows end that have slices, and how many a unit of time.  O(table)."""
-        of, longest = self.ring, self.slicing.longest
-        _, at = self._table.owner(self._table.used)
-        low = max(of.low, self._over) if of.used else 0
-        first, behind = np.append(at, low), np.append(at + longest, of.high + longest if of.used else 0)
-        rates = np.append(np.ones(at.size), float(of.groups)) * self.slicing.density
-        return self.slicing.time(first), self.slicing.time(behind), rates
 
     def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
         if slots is not None:

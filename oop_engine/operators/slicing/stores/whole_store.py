@@ -68,8 +68,8 @@ class WholeStore(OnTime):
         end = int(self._definition.ends(self._last.times[[slot]])[0])
         return WindowOverflowError(error.column, slot, int(self._first.times[slot]), end)
 
-    def most_until(self, bound: int, slots: Integers | None = None) -> float:
-        return float(bound == FOREVER and self.alive > 0)
+    def most_until(self, slots: Integers | None, bounds: Integers | int) -> float:
+        return float(self.alive > 0 and (slots is not None or bounds == FOREVER))
 
     def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
         ended = np.equal(bounds, FOREVER)

@@ -15,12 +15,12 @@ from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.operators.aggregates import Part
 from oop_engine.operators.kernels.partials import ALIVE, LOW, USED
+from oop_engine.operators.slicing.checks import AT_ONCE
 from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.panes import pane_windows
 from oop_engine.operators.slicing.panes.open_spans import OpenGrid
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
 from oop_engine.operators.slicing.partials import with_empty
-from oop_engine.operators.slicing.store import Reach
 from oop_engine.operators.slicing.stores.adaptive_groups import AdaptiveGroups
 from oop_engine.operators.slicing.stores.grid_cells import GridCells
 from oop_engine.operators.slicing.window_states import WindowStates
@@ -195,23 +195,20 @@ class WindowStore:
         each = None if ring is None else pane_windows.read_each(ring, slots, wids, self.grid.number)
         return self.cells.with_table(each, rows)
 
-    def most_until(self, bound: int, slots: Integers | None = None) -> float:
-        if not self.grid.due(bound):
-            return 0.0
+    def most_until(self, slots: Integers | None, bounds: Integers | int) -> float:
         used, _, lowest = self.grid.spans.counts.tolist()
-        held, ring = float(used), self.cells.ring
+        cut = int(self.grid.extents.closed_by(bounds if slots is None else np.asarray(bounds).max()))
+        if lowest >= cut:
+            return 0.0
+        ring, held = self.cells.ring, 0  # windows of a table are in memory already
         if self.adaptive is not None:
-            held += self.adaptive.most_from(lowest)
-        elif ring is not None and ring.used:
-            windows = (ring.high + ring.length) // ring.step - max(ring.low // ring.step, lowest)
-            held += max(windows, 0) * min(ring.groups, ring.used)
-        return self.grid.most_until(bound, slots, held)
-
-    def reach(self, slots: Integers | None, bounds: Integers | int) -> Reach:
-        held = [] if self.cells.ring is None else [self.cells.ring.reach]
-        if self.adaptive is not None and not self.grid.every:
-            held = self.adaptive.reach()
-        return self.grid.reach(slots, bounds, held, self.state().partials)
+            return self.adaptive.most_until(slots, bounds, cut)
+        if ring is not None:
+            windows = min((ring.high + ring.length) // ring.step, cut) - max(ring.low // ring.step, lowest)
+            held, used = max(windows, 0) * min(ring.groups, ring.used), used + ring.used
+        if held <= AT_ONCE and not self.grid.every:
+            return held or 1.0
+        return self.grid.most_until(slots, bounds, cut, held, used)
 
     def rename(self, kept: Integers, slots: Integers) -> None:
         self.cells.rename(kept, slots)
