@@ -12,7 +12,7 @@ from benchmarks.growth.asleep import CLOSES, CLOSING, asked, exponent, work
 from benchmarks.growth.parameters import GROWTHS, Growth, grown
 from oop_engine.operators.slicing import closing
 from oop_engine.operators.slicing.panes import open_spans
-from oop_engine.operators.slicing.stores import slice_ring
+from oop_engine.operators.slicing.stores import adaptive_groups, pane_store, slice_ring, window_store
 
 FEW, MANY = 1000, 16_000
 FEW_CALLS = 20  # of another way for larger numbers
@@ -39,7 +39,7 @@ def test_a_small_message_costs_the_same_at_any_number_of_keys(name: str, message
 def test_a_bound_looks_at_few_groups_where_there_are_more_than_leave_at_once(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    for module in (closing, slice_ring, open_spans):
+    for module in (closing, open_spans, adaptive_groups, pane_store, slice_ring, window_store):
         monkeypatch.setattr(module, "AT_ONCE", 1 << 9)
     few, many = work(name, CLOSES, FEW), work(name, CLOSES, MANY)
     assert many.calls <= 2 * few.calls, (few, many)

@@ -30,6 +30,15 @@ VERSIONS = [
     *(str(path) for path in FILES if path.parent.name == "revised"),
 ]
 """Classes of one purpose each, that hold one another."""
+GRIDS = [
+    f"oop_engine/operators/slicing/{name}.py"
+    for name in (
+        "panes/open_spans", "panes/pane_block", "store", "stores/adaptive_groups", "stores/grid_cells",
+        "stores/landmark_windows", "stores/pane_store", "stores/slice_ring", "stores/sparse_groups", "stores/tail",
+        "stores/window_store",
+    )
+]  # fmt: skip
+"""Stores of grids, and what they share: none is the base of another."""
 OF_ALL = {"_replace", "_make", "__name__"}  # of tuples, and of classes
 HOT = {
     "behind.linear",
@@ -159,11 +168,10 @@ def test_a_planted_file_that_is_no_operator_is_found(text: str) -> None:
         assert [*not_one_operator({**TEXTS, planted: text})] == [planted]
 
 
-def test_parts_of_versions_write_their_own_fields_alone() -> None:
-    assert len(VERSIONS) > len(KINDS)
-    assert {
-        path: found for path in VERSIONS if (found := inherited(TEXTS[path]) + of_others(TEXTS[path]))
-    } == {}
+@pytest.mark.parametrize("paths", [VERSIONS, GRIDS], ids=["versions", "grids"])
+def test_parts_write_their_own_fields_alone(paths: list[str]) -> None:
+    assert len(paths) > len(KINDS)
+    assert {path: found for path in paths if (found := inherited(TEXTS[path]) + of_others(TEXTS[path]))} == {}
 
 
 @pytest.mark.parametrize(

@@ -45,11 +45,14 @@ _UPDATES = knob(
 
 
 class States:
-    """Columns for ``parts``: one tuple of arrays a part, one row a partial aggregate, ``row_bytes`` each."""
+    """Columns for ``parts``: one tuple of arrays a part, one row a partial aggregate, ``row_bytes`` each.
 
-    def __init__(self, parts: Sequence[Part], rows: int = 0) -> None:
+    ``columns``: those there are, else ``rows`` of no values.
+    """
+
+    def __init__(self, parts: Sequence[Part], rows: int = 0, columns: list[Arrays] | None = None) -> None:
         self._accumulators = [accumulator(part) for part in parts]
-        self.columns: list[Arrays] = self.empty(rows)
+        self.columns = self.empty(rows) if columns is None else columns
         self.row_bytes = sum(value.nbytes for c in self._accumulators for value in c.identity)
 
     def prepare(self, page: Page, times: Integers) -> list[Arrays]:

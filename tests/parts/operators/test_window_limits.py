@@ -21,7 +21,8 @@ from oop_engine.operators.levels.partial_aggregate import PartialAggregate
 from oop_engine.operators.slicing import closing
 from oop_engine.operators.slicing.checks import MOST_PARTIALS
 from oop_engine.operators.slicing.output import PAGE_ROWS
-from oop_engine.operators.slicing.stores import adaptive_groups
+from oop_engine.operators.slicing.panes import open_spans
+from oop_engine.operators.slicing.stores import adaptive_groups, pane_store, slice_ring, window_store
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Landmark, PartitionedTupleBased, Sliding, Tumbling, TupleBased
 from oop_engine.testing import Driver, multiset
@@ -162,10 +163,16 @@ def test_of_many_windows_few_are_in_memory():
     assert most < 1 << 27
 
 
+def at_once(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """Let so many windows leave together."""
+    for module in (closing, open_spans, adaptive_groups, pane_store, slice_ring, window_store):
+        monkeypatch.setattr(module, "AT_ONCE", most)
+
+
 @pytest.mark.parametrize("strategy", ["windows", "panes", "adaptive"])
 @pytest.mark.parametrize("wide", [0, 10**9])
 def test_windows_that_close_in_parts_are_the_same(strategy, wide, monkeypatch):
-    monkeypatch.setattr(closing, "AT_ONCE", 3)
+    at_once(monkeypatch, 3)
     monkeypatch.setattr(adaptive_groups, "WIDE", wide)
 
     @settings(max_examples=12)
@@ -180,7 +187,7 @@ def test_windows_that_close_in_parts_are_the_same(strategy, wide, monkeypatch):
 
 
 def test_windows_that_share_slices_close_in_parts(monkeypatch):
-    monkeypatch.setattr(closing, "AT_ONCE", 3)
+    at_once(monkeypatch, 3)
     length = st.integers(1, 40)
 
     @settings(max_examples=15)

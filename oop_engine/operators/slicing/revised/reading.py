@@ -34,7 +34,7 @@ from oop_engine.operators.slicing.store import Store
 from oop_engine.operators.slicing.stores.session_store import SessionStore
 from oop_engine.operators.slicing.stores.window_store import WindowStore
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
-from oop_engine.operators.values.columns import Integers, new_rows, spread
+from oop_engine.operators.values.columns import Integers, by_slot, new_rows, spread
 from oop_engine.operators.windows import Definition, Extents
 from oop_engine.system.knobs import knob
 
@@ -135,22 +135,27 @@ class Reading:
 
         Of some groups, unless a window is of the whole stream.
         """
-        net, definitions = self._closing.net, [self._definitions[n] for n in self.copied]
+        net = self._closing.net
         page = None if net is None else net.content()
         rows = None if page is None else self.slots_of(page)
-        stores = [self._closing.stores[n] for n in self.copied]
-        copies = Copies(stores, definitions, np.unique(slots), len(self._closing.groups), self._whole)
+        copies = Copies([self._copied(number, np.unique(slots)) for number in self.copied])
         if page is not None and rows is not None and len(page):
             copies.add(page, rows)
         return copies
 
-    def _whole(self, place: int) -> Store:
-        """Return a copy of one of the stores that have to be closed, with all groups."""
-        number = self.copied[place]
-        saved = unpack(_NAME, pack(_NAME, self._closing.stores[number].save()))
-        store = self._make()[number]
-        store.load(saved, len(self._closing.groups))
-        return store
+    def _copied(self, number: int, slots: Integers) -> tuple[Store, Integers, bool]:
+        """Return a copy of a store, the groups whose windows it has, and whether these are the stream's."""
+        store, groups = self._closing.stores[number], len(self._closing.groups)
+        of_stream = self._definitions[number].whole_stream
+        if of_stream:
+            slots = np.arange(groups)
+        elif (part := store.copied(slots)) is not None:
+            return part, slots, of_stream
+        copy = self._make()[number]
+        copy.load(unpack(_NAME, pack(_NAME, store.save())), groups)
+        if slots.size < groups:
+            copy.rename(slots, by_slot(slots, np.arange(slots.size), groups, -1))
+        return copy, slots, of_stream
 
 
 def _around(store: SessionStore, times: Integers, slots: Integers) -> WindowStates:
@@ -180,33 +185,17 @@ def touched(extents: Extents, times: Integers, slots: Integers, bounds: Integers
 
 
 class Copies:
-    """Copies of ``stores``, of these ``definitions``: of the windows of the groups ``slots``, ascending, or of all.
+    """Copies of ``stores``, each with the groups whose windows it has, and whether these are the stream's."""
 
-    ``whole`` returns a copy of a store, by its place, with all ``groups``.
-    """
-
-    def __init__(
-        self, stores: Sequence[Store], definitions: Sequence[Definition], slots: Integers, groups: int,
-        whole: Callable[[int], Store],
-    ) -> None:  # fmt: skip
-        self._slots, self._groups = slots, groups
-        self._of_stream = [one.whole_stream for one in definitions]
-        parts = [
-            None if one.whole_stream else store.copied(slots)
-            for one, store in zip(definitions, stores, strict=True)
-        ]
-        self._is_part = [part is not None for part in parts]
-        self._stores = [whole(place) if part is None else part for place, part in enumerate(parts)]
+    def __init__(self, stores: Sequence[tuple[Store, Integers, bool]]) -> None:
+        self._stores = stores
 
     def add(self, page: Page, slots: Integers) -> None:
         """Add tuples, of known groups, to the copies alone."""
-        for store, part in zip(self._stores, self._is_part, strict=True):
-            if part:
-                rows = np.flatnonzero(np.isin(slots, self._slots))
-                some, of = page.take(rows), self._slots.searchsorted(slots[rows])
-                store.add(some, some.times, of, self._slots.size)
-            else:
-                store.add(page, page.times, slots, self._groups)
+        for store, its, _ in self._stores:
+            rows = np.flatnonzero(np.isin(slots, its))
+            some = page.take(rows)
+            store.add(some, some.times, its.searchsorted(slots[rows]), its.size)
 
     def close(self, slots: Integers, bounds: Integers, below: int) -> list[WindowStates]:
         """Return the windows of ``slots[i]``, of those that are here, that ``bounds[i]`` completes.
@@ -214,12 +203,10 @@ class Copies:
         Where windows are the stream's, those that ``below`` does.  Each window is returned once.
         """
         found, known = list[WindowStates](), bounds > NEVER
-        for store, of_stream, part in zip(self._stores, self._of_stream, self._is_part, strict=True):
+        for store, its, of_stream in self._stores:
             if of_stream:
-                found += store.close(None, below) if below > NEVER else []
-            elif part:
-                closed = store.close(self._slots.searchsorted(slots[known]), bounds[known])
-                found += [some._replace(slots=self._slots[some.slots]) for some in closed]
+                closed = store.close(None, below) if below > NEVER else ()
             else:
-                found += store.close(slots[known], bounds[known])
-        return [some for some in found if some.slots.size]
+                closed = store.close(its.searchsorted(slots[known]), bounds[known])
+            found += [some._replace(slots=its[some.slots]) for some in closed if some.slots.size]
+        return found

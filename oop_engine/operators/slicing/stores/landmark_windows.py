@@ -77,8 +77,7 @@ def _accumulated(
     closing = runs.first < looked_up(runs.slots, slots, stop, NEVER)
     rest, runs = runs.take(~closing), runs.take(closing)
     runs = runs.take(order_of(runs.slots, runs.first))
-    states = States(rows.parts)
-    states.columns = runs.states
+    states = States(rows.parts, columns=runs.states)
     begins = new_rows(runs.slots)
     if runs.size:
         _accumulate(states, runs, grid.extents)
