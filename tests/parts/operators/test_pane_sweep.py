@@ -136,7 +136,7 @@ def test_results_of_one_bound_leave_in_parts():
     driver.feed(0, Linear(100))
     rows = [len(page) for page in driver.pages()]
     assert sum(rows) == 80_000
-    assert max(rows) <= 24_000 + 8000
+    assert max(rows) <= 40_000 + 8000
     found = driver.rows()
     assert [(row["window_end"], row["k"]) for row in found] == [
         (end, k) for end in range(10, 101, 10) for k in range(8000)

@@ -36,7 +36,7 @@ from oop_engine.system.knobs import knob
 __all__ = ["PaneSweep", "is_dense", "of_cells", "read_all", "read_each", "take", "take_all"]
 
 _STEPS = knob(__name__, "_STEPS", 1 << 15)  # of windows put together at a time: 2 MB
-_PART = knob(__name__, "_PART", 1 << 14)  # results, about, that a sweep puts together before they leave
+_PART = knob(__name__, "_PART", 1 << 15)  # results, about, that a sweep puts together before they leave
 _NONE = np.empty(0, np.int64)
 _SCRATCH = knob(__name__, "_SCRATCH", 1 << 20)  # cells of the front and of windows
 _BLOCK = knob(__name__, "_BLOCK", 1 << 16)  # groups at a time
