@@ -163,6 +163,10 @@ class Levels(Generic[R]):
             self._levels = [self._joined(self._levels)]
         return self._levels[0].rows
 
+    def parts(self) -> list[R]:
+        """Return all rows, level by level."""
+        return [level.rest() for level in self._levels]
+
     def take_all(self) -> R:
         """Take all rows out, and return them.  O(rows)."""
         rows = self.all()

@@ -101,8 +101,8 @@ class HeldRuns:
 
     def merged(self) -> Runs:
         """Return all rows, those that belong together as one."""
-        if (fresh := self._fresh.all()).size:
-            self.put(self._together(self._merged.all().joined(fresh)))
+        if fresh := self._fresh.parts():
+            self.put(self._together(self._merged.all().joined(*fresh)))
         return self._merged.all()
 
     def levels(self) -> list[Runs]:
