@@ -59,7 +59,7 @@ class Accumulator(ABC):
 
     ``identity``: the state of no values, one NumPy scalar a column.  ``counts``: the state is how many values of the
     column there are.  ``invertible``: a state can be taken away again, exactly; three ways to put windows together ask
-    for it: differences of running sums (``summable`` in ``window_plans.py``, which also wants one integer or
+    for it: differences of running sums (``_summable`` in ``slice_windows.py``, which also wants one integer or
     ``by_times``), sliding totals of many groups (``PaneSweep``), and slides by rows (``row_windows.py``).
     ``exact``: states combined are the same to the last digit in any order; of those that are ``invertible`` they are.
     ``of_column``: it takes the values of the part's column as they are, and no times, so a loop over them may stand

@@ -27,7 +27,7 @@ ASKED = {"n": Count(), "some": Count("v"), "s": Sum("v"), "mean": Avg("v"), "hi"
 
 def held(driver: Driver) -> pane_ring.PaneRing:
     operator: Any = driver.operator
-    found: pane_ring.PaneRing = operator._closing.stores[0].panes
+    found: pane_ring.PaneRing = operator._closing.stores[0].cells.ring
     return found
 
 
