@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oop_engine import NEVER, Graph, GroupWise, Linear, Operator, Page, Punctuation, Schema, replay
+from oop_engine import FOREVER, NEVER, Graph, GroupWise, Linear, Operator, Page, Punctuation, Schema, replay
+from oop_engine.aggregates import Median
 from oop_engine.extend import Windows
 from oop_engine.operators import (
     AsOf,
@@ -261,6 +262,35 @@ def test_second_halves_and_aggregates_of_tagged_tuples_count_them_too() -> None:
         assert outcome.results["out"].column("n").to_pylist() == [1]
         assert outcome.statistics.operators["second"].counts == {"behind": 1}
         assert str(outcome.behind) == "1 of 2 tuples came behind a bound at 'second' (50 %)"
+
+
+ALL_KINDS: dict[str, WindowAggregate] = {
+    **{
+        f"{strategy}, {name}": WindowAggregate(windows, AGGREGATES, ("k",), strategy=strategy)
+        for strategy in ("auto", "windows", "panes", "adaptive")
+        for name, windows in GRIDS.items()
+    },
+    "empty": WindowAggregate(Sliding(20, 5), AGGREGATES, ("k",), empty=True),
+    "slices": WindowAggregate(GRIDS, AGGREGATES, ("k",)),
+    "lists": WindowAggregate(Sliding(20, 5), {"m": Median("v")}, ("k",)),
+    "landmark": WindowAggregate(Landmark(10, origin=-100), AGGREGATES, ("k",)),
+    "session": WindowAggregate(Session(3), AGGREGATES, ("k",)),
+    "changing": WindowAggregate(GRIDS, AGGREGATES, ("k",), changing=True),
+    "by tuple": WindowAggregate(SlideByTuple(10), AGGREGATES, ("k",)),
+    "versions": WindowAggregate(Sliding(20, 5), AGGREGATES, ("k",), emit=Emit(late=AfterCount(1))),
+}
+
+
+@pytest.mark.parametrize("kind", ALL_KINDS)
+def test_a_tuple_of_a_group_that_has_ended_is_behind_however_early_it_is(kind: str) -> None:
+    driver = Driver(ALL_KINDS[kind], PLAIN)
+    driver.feed(0, page(PLAIN, [(0, "a", 1), (-40, "a", 2), (1, "b", 3)]))
+    driver.feed(0, GroupWise.of({"k": ["a"]}, [FOREVER]))
+    before = len(driver.rows())
+    driver.feed(0, page(PLAIN, [(-60, "a", 5), (7, "a", 5)]))
+    driver.feed(0, END)
+    assert driver.operator.counts()["behind"] == 2
+    assert {row["k"] for row in driver.rows()[before:]} == {"b"}
 
 
 def test_landmark_windows_that_are_open_have_them() -> None:

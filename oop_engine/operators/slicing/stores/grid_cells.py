@@ -59,9 +59,9 @@ class GridCells:
     def add_to_table(
         self, page: Page, times: Integers, slots: Integers, first: Integers, last: Integers
     ) -> None:
-        """Add tuples to the windows ``first`` to ``last`` (inclusive), a partial aggregate each."""
+        """Add tuples to the windows ``first`` (``FOREVER``: none) to ``last``, inclusive: a partial aggregate each."""
         try:
-            self.table.add(page, times, slots, first, np.maximum(last - first + 1, 0))
+            self.table.add(page, times, slots, first, np.where(first > last, 0, last - first + 1))
         except SumOverflowError as error:
             raise self._overflow(error) from None
 
