@@ -17,7 +17,7 @@ from oop_engine.testing import Driver
 from tests.cases import Case, all_cases
 
 PAGES, ROWS = 8, 400
-OBJECTS, OF_AGGREGATE = 19 * 512, 1024
+OBJECTS, OF_AGGREGATE = 20 * 512, 1280
 """Bytes of Python objects that need not be told: they do not grow with the tuples."""
 GROUPS = 3000
 
