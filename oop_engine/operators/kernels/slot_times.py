@@ -60,9 +60,13 @@ def passed(times, least, bound):
 
 @njit(cache=True, nogil=True)
 def first_slots(times, least):
-    """Return the slots of the block with the least value: asked first, it spares most of the others."""
-    block = _first_block(least)
-    return np.arange(block << SHIFT, min((block + 1) << SHIFT, len(times)))
+    """Return the slots with a time of the block with the least value: asked first, it spares most of the others."""
+    block, found = _first_block(least), 0
+    slots = np.empty(1 << SHIFT, np.int64)
+    for slot in range(block << SHIFT, min((block + 1) << SHIFT, len(times))):
+        slots[found] = slot
+        found += times[slot] < _FOREVER
+    return slots[:found]
 
 
 @njit(cache=True, nogil=True)

@@ -41,6 +41,7 @@ __all__ = [
     "advance",
     "assign_cells",
     "emit_closed",
+    "least_end",
     "list_runs",
     "open_bounds",
 ]
@@ -313,6 +314,16 @@ def _open_bounds(cells, slot, gaps):
         end = min(end, stop)
     until[slot] = end
     return end, begin
+
+
+@njit(cache=True, nogil=True)
+def least_end(cells, slots, gaps):
+    """Return the least end of an open window of some groups, the largest integer: there is none."""
+    least, until = _FOREVER, cells.until
+    for slot in slots:
+        if until[slot] < least:  # else its windows end later for sure
+            least = min(least, _open_bounds(cells, slot, gaps)[0])
+    return least
 
 
 @njit(cache=True, nogil=True)

@@ -38,6 +38,7 @@ __all__ = [
     "assign_runs",
     "emit_closed",
     "fingers_of",
+    "least_end",
     "length",
     "list_runs",
     "open_bounds",
@@ -305,6 +306,16 @@ def _open_bounds(table, slot, gaps):
         first, run = times[run, FIRST], table.older[run]
     table.until[slot] = end
     return end, first
+
+
+@njit(cache=True, nogil=True)
+def least_end(table, slots, gaps):
+    """Return the least end of an open window of some groups, the largest integer: there is none."""
+    least, until = _FOREVER, table.until
+    for slot in slots:
+        if until[slot] < least:  # else its windows end later for sure
+            least = min(least, _open_bounds(table, slot, gaps)[0])
+    return least
 
 
 @njit(cache=True, nogil=True)

@@ -37,6 +37,7 @@ from oop_engine.operators.kernels.sessions.lists import (
     fingers_of,
     length,
     list_runs,
+    least_end,
     open_bounds,
     release,
 )
@@ -219,6 +220,10 @@ class SessionLists:
         """Give room back, once most of it is free; no tuple comes below a bound any more."""
         if 4 * len(self) < self._table.left.size > _LEAST:
             self.put(self.runs(), self._table.heads.size)
+
+    def least_end(self, slots: Integers) -> int:
+        """Return the least end of an open window of some groups, or ``FOREVER``."""
+        return int(least_end(self._table, slots, self._gaps))
 
     def look(self, slots: Integers, out: Integers) -> tuple[int, int]:
         """Write the least end and the least first time of each group into ``out`` int64 (2, n); return the least."""

@@ -10,7 +10,7 @@ in lists (``session_lists.py``), until none is open.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -134,23 +134,15 @@ class SessionStore(OnTime):
 
     def _look(self) -> None:
         """Learn the least end of an open window, and where it is asked for the least first time."""
-        self._least = self._least_of(self._held.ends, 0)
-        self._earliest = self._least_of(self._begins, 1) if self._stamp == "start" else FOREVER
+        self._least = _least_of(self._held.ends, self._held.least_end)
+        self._earliest = _least_of(self._begins, self._first_of) if self._stamp == "start" else FOREVER
         self._known = True
 
-    def _least_of(self, times: SlotTimes, side: int) -> int:
-        """Return the least end (``side`` 0) or first time (1) of open windows; ``times`` are these, or less."""
-        least = self._looked(times, times.first_block(), side)
-        return min(least, self._looked(times, times.until(least - 1), side))
-
-    def _looked(self, times: SlotTimes, slots: Integers, side: int) -> int:
-        """Look at the runs of some groups, correct ``times``, and return the least of these."""
-        if not slots.size:
-            return FOREVER
+    def _first_of(self, slots: Integers) -> int:
+        """Return the least first time of some groups, and correct ``_begins``."""
         found = np.empty((2, slots.size), np.int64)
-        least = self._held.look(slots, found)[side]  # which corrects ends
-        if side:
-            times.put(slots, found[side])
+        least = self._held.look(slots, found)[1]
+        self._begins.put(slots, found[1])
         return least
 
     def between(self, slots: Integers | None, after: Integers | int, until: Integers | int) -> WindowStates:
@@ -201,3 +193,9 @@ class SessionStore(OnTime):
         if self._stamp == "start":
             self._begins = SlotTimes.of(np.full(groups, NEVER))
         self._look()
+
+
+def _least_of(times: SlotTimes, look: Callable[[Integers], int]) -> int:
+    """Return the least of what ``look`` finds of groups; ``times`` are that, or less, and ``look`` corrects them."""
+    least = look(times.first_block())
+    return min(least, look(times.until(least - 1)))
