@@ -165,7 +165,7 @@ CASES: dict[str, Callable[[], Operator]] = {
     "distinct": lambda: Distinct(by=("k",)).opened(SCHEMA),
     "latest": lambda: Latest(by=("k",), where=pc.field("v") >= 0).opened(SCHEMA),
     "join": _join(Band(FAR, FAR)),
-    "left join": _join(Band(FAR, FAR), kind="left"),
+    "left join": _join(Band(FAR, FAR), how="left"),
     "as-of join": _join(AsOf()),
     "union": lambda: Meld(2).opened(SCHEMA, SCHEMA),
     "joins of three": lambda: MultiJoin(
@@ -260,7 +260,7 @@ CLOSING: dict[str, tuple[Callable[[], Operator], int]] = {
     "session of at most": (_windows(Session(STEP // 2, most=STEP)), STEP),
     "not commutative": (_windows(Tumbling(STEP), {"spelt": SPELT}), STEP),
     "two that share rows": (_windows({"a": SlideByTuple(STEP // 2), "b": LastRows(1, STEP)}), STEP),
-    "left join": (_join(Band(STEP // 2, STEP // 2), kind="left"), STEP),
+    "left join": (_join(Band(STEP // 2, STEP // 2), how="left"), STEP),
     "tumbling, of changes": (
         lambda: WindowAggregate(Tumbling(STEP), ASKED, by=("k",)).opened(REVISED),
         STEP,

@@ -25,7 +25,7 @@ WORKLOADS: dict[str, Workload] = {
         PacketsBySender("W3"),
         PacketsCorrected("W3-late"),
         FlowsSeenTwice("W4"),
-        FlowsSeenTwice("W4-left", kind="left"),
+        FlowsSeenTwice("W4-left", how="left"),
         FlowsSeenTwice("W4-wide", band_s=60, rows=200_000, flows=10, per_second=20),
         TwentyWindows("W5"),
         *(ManyWindows(f"W5-{many}", many) for many in (1, 100, 1000, 10_000)),

@@ -29,20 +29,20 @@ class FlowsSeenTwice(Workload):
     def __init__(
         self,
         name: str,
-        kind: str = "inner",
+        how: str = "inner",
         band_s: int = 1,
         rows: int = 2_000_000,
         flows: int | None = None,
         per_second: float = 1_000_000 / 1200,
     ) -> None:
         super().__init__(name)
-        self.kind, self.band, self._most = kind, band_s * SECOND, rows
+        self.how, self.band, self._most = how, band_s * SECOND, rows
         self._flows, self._per_second = flows, per_second
 
     @property
     def question(self) -> str:  # type: ignore[override]  # of this one
         flows = f"{self._flows or self._most // 10:,} keys"
-        return f"{self.kind} band join ±{self.band // SECOND} s of two streams, {flows}, count per minute"
+        return f"{self.how} band join ±{self.band // SECOND} s of two streams, {flows}, count per minute"
 
     @property
     def rows(self) -> int:  # type: ignore[override]  # of this one
@@ -56,7 +56,7 @@ class FlowsSeenTwice(Workload):
         left, right = columns["side"] == 0, np.sort((flow + ts)[columns["side"] == 1])
         matches = np.searchsorted(right, (flow + ts)[left] + self.band, "right")
         matches -= np.searchsorted(right, (flow + ts)[left] - self.band, "left")
-        if self.kind == "left":
+        if self.how == "left":
             matches = np.maximum(matches, 1)
         count = np.bincount(ts[left] // MINUTE, weights=matches).astype(np.int64)
         some = np.flatnonzero(count)
@@ -67,7 +67,7 @@ class FlowsSeenTwice(Workload):
         room = int((columns["ts"].max() - ORIGIN) // MINUTE) + 1
         size = columns["ts"].size
         starts, counts, behind = (np.empty(n, t) for n, t in ((room, "i8"), (room, "i8"), (size, "i4")))
-        lone = np.empty(size if self.kind == "left" else 0, np.bool_)
+        lone = np.empty(size if self.how == "left" else 0, np.bool_)
         lengths = np.array([ORIGIN, DELAY, self.band])
 
         def run() -> Columns:
@@ -86,7 +86,7 @@ class FlowsSeenTwice(Workload):
             for side in ("left", "right")
         ]
         band = f"{self.band // SECOND} s"
-        join = OAJoin([("flow", "flow")], Band(band, band), kind=self.kind)
+        join = OAJoin([("flow", "flow")], Band(band, band), how=self.how)
         both = graph.add("join", join, *sides)
         graph.sink(
             "results", graph.add("windows", WindowAggregate(Tumbling("1 min"), {"count": Count()}), both)

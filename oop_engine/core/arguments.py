@@ -33,7 +33,7 @@ _OTHER_WORDS = {
     "range": "size length width window",
     "slide": "step hop every period advance",
     "gap": "timeout inactivity",
-    "kind": "how type join",
+    "how": "kind type join",
     "aggregates": "aggs agg aggregations functions",
     "column": "field col name",
     "origin": "offset start",

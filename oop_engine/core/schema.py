@@ -106,7 +106,7 @@ class Schema:
         if b"unmatched" in (self.fields.field(self.progressing).metadata or {}):
             msg = (
                 f"schema: {self.progressing!r} is null where a join found no match, so it makes no progress: "
-                "keep the join's own attribute, or join with kind='inner'"
+                "keep the join's own attribute, or join with how='inner'"
             )
             raise GraphError(msg)
         kind = self.type_of(self.progressing)

@@ -234,7 +234,7 @@ def _of_few_keys() -> Iterator[tuple[str, Graph]]:
         sides = [graph.add(f"{side}-edge", edge, graph.source(side, _SCHEMA)) for side in ("left", "right")]
         bands: list[Band | AsOf] = [Band(5, 5), AsOf()]
         for number, band in enumerate(bands):
-            join = OAJoin([(key, key) for key in keys], band, kind="left")
+            join = OAJoin([(key, key) for key in keys], band, how="left")
             graph.sink(f"out{number}", graph.add(f"join{number}", join, *sides))
         yield f"joins by {words}", graph
         yield f"joins by {words}, in order", in_order(graph)

@@ -71,7 +71,7 @@ class OAJoin(Operator):
     join.  Null equals nothing; NaN equals NaN.  ``residual``: a ``pyarrow.compute``
     expression over the joined columns, or a function from the joined record batch (rows,)
     to a boolean array or NumPy mask (rows,); null is no match.
-    ``kind``: ``"inner"``: pairs; ``"left"``: and left tuples that match nothing, with nulls on the
+    ``how``: ``"inner"``: pairs; ``"left"``: and left tuples that match nothing, with nulls on the
     right; ``"full"``: and right ones likewise, in a stream whose progressing attribute is the new
     column ``time``, the earlier of both; ``"semi"``: left tuples that match something, once;
     ``"anti"``: those that match nothing.  (For a right join exchange the inputs.)  Columns that may
@@ -102,7 +102,7 @@ class OAJoin(Operator):
 
     >>> from oop_engine import Watermark
     >>> from oop_engine.testing import Driver
-    >>> lone = Driver(OAJoin([("k", "k")], Band(0, 2), kind="anti", speculative=True), s, s)
+    >>> lone = Driver(OAJoin([("k", "k")], Band(0, 2), how="anti", speculative=True), s, s)
     >>> for port, message in [(0, [7]), (1, Watermark(Linear(20))), (1, [8])]:
     ...     page = Page.of(s, {"ts": message, "k": ["a"]}) if isinstance(message, list) else message
     ...     emissions = lone.feed(port, page)
@@ -121,7 +121,7 @@ class OAJoin(Operator):
         residual: Residual | None = None,
         punctuation: str = "individual",
         suffix: str = "_right",
-        kind: str = "inner",
+        how: str = "inner",
         flush: Flush | None = None,
         speculative: bool = False,
     ) -> None:
@@ -130,18 +130,18 @@ class OAJoin(Operator):
             msg += did_you_mean(punctuation, _KINDS)
             raise GraphError(msg)
         self.terms = JoinTerms(
-            "OAJoin", key_columns(keys, self.inputs, "OAJoin"), band, residual, suffix, kind
+            "OAJoin", key_columns(keys, self.inputs, "OAJoin"), band, residual, suffix, how
         )
         if punctuation != "individual" and not self.terms.kind.pairs:
-            msg = f"OAJoin: kind={kind!r} has no right time, so punctuation must be 'individual'; got {punctuation!r}"
+            msg = f"OAJoin: how={how!r} has no right time, so punctuation must be 'individual'; got {punctuation!r}"
             raise GraphError(msg)
         self.punctuation = punctuation
         self.flush = check_flush(flush, "OAJoin")
         if self.flush is not None and not (any(self.terms.kind.alone) or isinstance(band, AsOf)):
-            msg = f"OAJoin: flush is for rows that wait for punctuation, which are none of kind={kind!r}; got {flush!r}"
+            msg = f"OAJoin: flush is for rows that wait for punctuation, which are none of how={how!r}; got {flush!r}"
             raise GraphError(msg)
         self.speculative = self._checked_speculative(speculative)
-        self.revisions = "takes" if kind == "inner" and not isinstance(band, AsOf) else "refuses"
+        self.revisions = "takes" if how == "inner" and not isinstance(band, AsOf) else "refuses"
 
     @property
     def keys(self) -> tuple[tuple[str, ...], ...]:
@@ -249,7 +249,7 @@ class OAJoin(Operator):
         kind = self.terms.kind
         waits = any(kind.alone) or isinstance(self.terms.band, AsOf)
         if speculative and (not waits or self.flush is not None):
-            got = f"kind={kind.name!r}, {self.terms.band}" + (", flush" if self.flush is not None else "")
+            got = f"how={kind.name!r}, {self.terms.band}" + (", flush" if self.flush is not None else "")
             asked = "speculative is for left, full, anti and as-of joins, without flush"
             msg = f"OAJoin: {asked}; got {got}: leave it out, for the rows are final then"
             raise GraphError(msg)

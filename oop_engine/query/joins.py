@@ -77,11 +77,11 @@ def joined(
     pairs = _pairs(on)
     left.schema.require([a for a, _ in pairs], "join: on, left")
     right.schema.require([b for _, b in pairs], "join: on, right")
-    operator = OAJoin(pairs, band, suffix=suffix, kind=how)
+    operator = OAJoin(pairs, band, suffix=suffix, how=how)
     if where is not None:
         whole = operator.output_schemas((left.schema, right.schema))[0]
         operator = OAJoin(
-            pairs, band, residual=as_expression(where, whole, "join: where"), suffix=suffix, kind=how
+            pairs, band, residual=as_expression(where, whole, "join: where"), suffix=suffix, how=how
         )
     found = of_operator("join", operator, left, right, unbounded=unbounded)
     if how in ("semi", "anti"):

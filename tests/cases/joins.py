@@ -84,71 +84,71 @@ CASES = [
     Case("opib_join-ahead", OPIBJoin(NO_KEYS, Band(-3, 5)), (LEFT, RIGHT), pairs(NO_KEYS, band(-3, 5))),
     Case("opib_join-tumbling", OPIBJoin(ONE, TumblingBand(7)), (LEFT, RIGHT), pairs(ONE, tumbling(7))),
     Case(
-        "oa_join-left", OAJoin(ONE, Band(2, 5), kind="left"), (LEFT, RIGHT), of_kind("left", ONE, band(2, 5))
+        "oa_join-left", OAJoin(ONE, Band(2, 5), how="left"), (LEFT, RIGHT), of_kind("left", ONE, band(2, 5))
     ),
     Case(
         "oa_join-left-two_keys-residual",
-        OAJoin(TWO, TumblingBand(7), residual=pc.field("n") < pc.field("x"), punctuation="both", kind="left"),
+        OAJoin(TWO, TumblingBand(7), residual=pc.field("n") < pc.field("x"), punctuation="both", how="left"),
         (LEFT, RIGHT),
         of_kind("left", TWO, tumbling(7), less),
     ),
     Case(
         "oa_join-full",
-        OAJoin(ONE, Band(3, -1), punctuation="both", kind="full"),
+        OAJoin(ONE, Band(3, -1), punctuation="both", how="full"),
         (LEFT, RIGHT),
         of_kind("full", ONE, band(3, -1)),
     ),
     Case(
         "oa_join-full-function",
-        OAJoin(TWO, TumblingBand(9), residual=more_right, kind="full"),
+        OAJoin(TWO, TumblingBand(9), residual=more_right, how="full"),
         (LEFT, RIGHT),
         of_kind("full", TWO, tumbling(9), lambda row: zero_if_null(row["n"]) < zero_if_null(row["n_right"])),
     ),
     Case(
-        "oa_join-semi", OAJoin(ONE, Band(2, 5), kind="semi"), (LEFT, RIGHT), of_kind("semi", ONE, band(2, 5))
+        "oa_join-semi", OAJoin(ONE, Band(2, 5), how="semi"), (LEFT, RIGHT), of_kind("semi", ONE, band(2, 5))
     ),
     Case(
         "oa_join-semi-residual",
-        OAJoin(TWO, Band(9, 9), residual=pc.field("n") < pc.field("x"), kind="semi"),
+        OAJoin(TWO, Band(9, 9), residual=pc.field("n") < pc.field("x"), how="semi"),
         (LEFT, RIGHT),
         of_kind("semi", TWO, band(9, 9), less),
     ),
     Case(
-        "oa_join-anti", OAJoin(TWO, Band(2, 5), kind="anti"), (LEFT, RIGHT), of_kind("anti", TWO, band(2, 5))
+        "oa_join-anti", OAJoin(TWO, Band(2, 5), how="anti"), (LEFT, RIGHT), of_kind("anti", TWO, band(2, 5))
     ),
     Case(
         "oa_join-anti-residual",
-        OAJoin(ONE, TumblingBand(7), residual=pc.field("n") < pc.field("x"), kind="anti"),
+        OAJoin(ONE, TumblingBand(7), residual=pc.field("n") < pc.field("x"), how="anti"),
         (LEFT, RIGHT),
         of_kind("anti", ONE, tumbling(7), less),
     ),
     Case(
         "opob_join-full",
-        OPOBJoin(TWO, Band(3, 2), kind="full"),
+        OPOBJoin(TWO, Band(3, 2), how="full"),
         (LEFT, RIGHT),
         of_kind("full", TWO, band(3, 2)),
     ),
     Case(
         "opob_join-anti",
-        OPOBJoin(ONE, Band(3, 2), kind="anti"),
+        OPOBJoin(ONE, Band(3, 2), how="anti"),
         (LEFT, RIGHT),
         of_kind("anti", ONE, band(3, 2)),
     ),
     Case(
         "opib_join-left",
-        OPIBJoin(ONE, Band(3, 2), kind="left"),
+        OPIBJoin(ONE, Band(3, 2), how="left"),
         (LEFT, RIGHT),
         of_kind("left", ONE, band(3, 2)),
     ),
     Case(
         "opib_join-full",
-        OPIBJoin(ONE, Band(3, 2), kind="full"),
+        OPIBJoin(ONE, Band(3, 2), how="full"),
         (LEFT, RIGHT),
         of_kind("full", ONE, band(3, 2)),
     ),
     Case(
         "opib_join-semi",
-        OPIBJoin(ONE, Band(3, 2), kind="semi"),
+        OPIBJoin(ONE, Band(3, 2), how="semi"),
         (LEFT, RIGHT),
         of_kind("semi", ONE, band(3, 2)),
     ),
@@ -159,42 +159,42 @@ CASES = [
         pairs(ONE, window_ids(9, 4, 3, 1)),
     ),
     Case("oa_join-as_of", OAJoin(TWO, AsOf(4), punctuation="both"), (LEFT, RIGHT), latest("inner", TWO, 4)),
-    Case("oa_join-as_of-left", OAJoin(ONE, AsOf(), kind="left"), (LEFT, RIGHT), latest("left", ONE)),
-    Case("opob_join-as_of", OPOBJoin(ONE, AsOf(), kind="left"), (LEFT, RIGHT), latest("left", ONE)),
+    Case("oa_join-as_of-left", OAJoin(ONE, AsOf(), how="left"), (LEFT, RIGHT), latest("left", ONE)),
+    Case("opob_join-as_of", OPOBJoin(ONE, AsOf(), how="left"), (LEFT, RIGHT), latest("left", ONE)),
     Case("opib_join-as_of", OPIBJoin(ONE, AsOf(3)), (LEFT, RIGHT), latest("inner", ONE, 3)),
     Case(
         "oa_join-full-slow",
-        OAJoin(TWO, Band(3, -1), punctuation="both", kind="full", flush=Slow(every=3, within=2)),
+        OAJoin(TWO, Band(3, -1), punctuation="both", how="full", flush=Slow(every=3, within=2)),
         (LEFT, RIGHT),
         of_kind("full", TWO, band(3, -1)),
     ),
     Case(
         "oa_join-left-slow-joint",
-        OAJoin(ONE, Band(3, -1), punctuation="joint", kind="left", flush=Slow(every=3, within=2)),
+        OAJoin(ONE, Band(3, -1), punctuation="joint", how="left", flush=Slow(every=3, within=2)),
         (LEFT, RIGHT),
         of_kind("left", ONE, band(3, -1)),
     ),
     Case(
         "oa_join-as_of-slow",
-        OAJoin(ONE, AsOf(), kind="left", flush=Slow(every=1)),
+        OAJoin(ONE, AsOf(), how="left", flush=Slow(every=1)),
         (LEFT, RIGHT),
         latest("left", ONE),
     ),
     Case(
         "oa_join-left-speculative",
-        OAJoin(TWO, Band(2, 5), punctuation="both", kind="left", speculative=True),
+        OAJoin(TWO, Band(2, 5), punctuation="both", how="left", speculative=True),
         (LEFT, RIGHT),
         of_kind("left", TWO, band(2, 5)),
     ),
     Case(
         "oa_join-anti-speculative",
-        OAJoin(ONE, TumblingBand(7), residual=pc.field("n") < pc.field("x"), kind="anti", speculative=True),
+        OAJoin(ONE, TumblingBand(7), residual=pc.field("n") < pc.field("x"), how="anti", speculative=True),
         (LEFT, RIGHT),
         of_kind("anti", ONE, tumbling(7), less),
     ),
     Case(
         "oa_join-full-speculative",
-        OAJoin(ONE, Band(3, -1), kind="full", speculative=True),
+        OAJoin(ONE, Band(3, -1), how="full", speculative=True),
         (LEFT, RIGHT),
         of_kind("full", ONE, band(3, -1)),
     ),
@@ -206,7 +206,7 @@ CASES = [
     ),
     Case(
         "oa_join-as_of-left-speculative",
-        OAJoin(ONE, AsOf(), kind="left", speculative=True),
+        OAJoin(ONE, AsOf(), how="left", speculative=True),
         (LEFT, RIGHT),
         latest("left", ONE),
     ),

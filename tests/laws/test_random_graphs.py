@@ -182,7 +182,7 @@ def add_join(draw: st.DrawFn, built: Built) -> None:
         if kind not in ("semi", "anti")
         else "individual"
     )
-    join = OAJoin(keys, band, punctuation=said, suffix=suffix, kind=kind)
+    join = OAJoin(keys, band, punctuation=said, suffix=suffix, how=kind)
     on = left.schema.progressing, right.schema.progressing
     rows = joins.joined(
         kind, left.rows, right.rows, keys, times, names=(both[0], both[1]), on=on, suffix=suffix

@@ -72,8 +72,8 @@ ONE: dict[str, Operator] = {
 }
 SEVERAL: dict[str, tuple[Operator, int]] = {
     "join": (OAJoin(KEY, BAND), 2),
-    "outer join": (OAJoin(KEY, BAND, kind="full"), 2),
-    "as of": (OAJoin(KEY, AsOf(), kind="left"), 2),
+    "outer join": (OAJoin(KEY, BAND, how="full"), 2),
+    "as of": (OAJoin(KEY, AsOf(), how="left"), 2),
     "ordered join": (OPIBJoin(KEY, BAND), 2),
     "sorted join": (OPOBJoin(KEY, BAND), 2),
     "three streams": (MultiJoin("one", {"two": BAND, "three": BAND}, [("x", "x", "x")]), 3),

@@ -91,12 +91,12 @@ def _joined(*given: Any, **more: Any) -> Callable[[], Operator]:
 _PAIR, _BOTH, _COUNT = ("east", "renamed"), ("both",), {"n": Count()}
 FAMILIES: dict[str, dict[str, tuple[Callable[[], Operator], tuple[str, ...]]]] = {
     "as-of": {
-        "within": (_joined(AsOf(600), kind="left"), _PAIR),
-        "speculative": (_joined(AsOf(600), kind="left", speculative=True), _PAIR),
+        "within": (_joined(AsOf(600), how="left"), _PAIR),
+        "speculative": (_joined(AsOf(600), how="left", speculative=True), _PAIR),
     },
     "outer joins": {
-        "full": (_joined(Band(120, 120), kind="full"), _PAIR),
-        "anti": (_joined(Band(120, 120), kind="anti"), _PAIR),
+        "full": (_joined(Band(120, 120), how="full"), _PAIR),
+        "anti": (_joined(Band(120, 120), how="anti"), _PAIR),
     },
     "joins of three": {
         "star": (

@@ -76,10 +76,10 @@ class OPIBJoin(Operator):
         *,
         residual: Residual | None = None,
         suffix: str = "_right",
-        kind: str = "inner",
+        how: str = "inner",
     ) -> None:
         self.terms = JoinTerms(
-            "OPIBJoin", key_columns(keys, self.inputs, "OPIBJoin"), band, residual, suffix, kind
+            "OPIBJoin", key_columns(keys, self.inputs, "OPIBJoin"), band, residual, suffix, how
         )
 
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:

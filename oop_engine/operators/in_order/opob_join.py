@@ -68,11 +68,11 @@ class OPOBJoin(Operator):
         *,
         residual: Residual | None = None,
         suffix: str = "_right",
-        kind: str = "inner",
+        how: str = "inner",
         columns: Sequence[str] | None = None,
     ) -> None:
         self.terms = JoinTerms(
-            "OPOBJoin", key_columns(keys, self.inputs, "OPOBJoin"), band, residual, suffix, kind
+            "OPOBJoin", key_columns(keys, self.inputs, "OPOBJoin"), band, residual, suffix, how
         )
         self.columns = None if columns is None else list(columns)
 

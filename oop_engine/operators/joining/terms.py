@@ -47,7 +47,7 @@ class JoinTerms:
 
     def __post_init__(self) -> None:
         if self.how not in KINDS:
-            msg = f"{self.operator}: kind must be one of {', '.join(KINDS)}; got {self.how!r}"
+            msg = f"{self.operator}: how must be one of {', '.join(KINDS)}; got {self.how!r}"
             msg += did_you_mean(self.how, KINDS)
             raise GraphError(msg)
         if type(self.band) not in get_args(Bands):
@@ -56,7 +56,7 @@ class JoinTerms:
             )
             raise GraphError(msg)
         if isinstance(self.band, AsOf) and (self.how not in ("inner", "left") or self.residual is not None):
-            got = f"kind={self.how!r}" if self.residual is None else "a residual"
+            got = f"how={self.how!r}" if self.residual is None else "a residual"
             asked = "an AsOf band is for inner and left joins without a residual"
             msg = f"{self.operator}: {asked}; got {got}: select before it, or take a Band"
             raise GraphError(msg)

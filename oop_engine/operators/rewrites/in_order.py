@@ -208,7 +208,7 @@ def _twin(plan: Plan, name: str, how: _How) -> Operator:
             return Merge(len(operator.inputs))
         case OAJoin():
             terms = operator.terms
-            asked: Any = {"residual": terms.residual, "suffix": terms.suffix, "kind": terms.how}
+            asked: Any = {"residual": terms.residual, "suffix": terms.suffix, "how": terms.how}
             if how.join == "input":
                 return OPIBJoin(terms.keys, terms.band, **asked)
             return OPOBJoin(terms.keys, terms.band, **asked, columns=_buffered(plan, name, how))

@@ -24,13 +24,13 @@ def multi_join(
     others: Mapping[str, Stream | str],
     keys: Keys | Mapping[str, Keys],
     bands: Bands | Mapping[str, Bands],
-    kind: str | Mapping[str, str] = "inner",
+    how: str | Mapping[str, str] = "inner",
     *,
     at_once: bool = False,
 ) -> Stream:
     """Add the join of ``anchor`` with each of ``others`` to a graph, and return its output.
 
-    ``keys`` (pairs of an anchor's and another one's column), ``bands`` and ``kind``: one for all, or
+    ``keys`` (pairs of an anchor's and another one's column), ``bands`` and ``how``: one for all, or
     one for each name in ``others``.  Each band is of the anchor's time, which stays the progressing
     attribute, so no tuple is held longer than by its own join, and intermediate results only where a
     later one has its partners still to come.  Columns of a stream whose names are taken get its name
@@ -48,9 +48,9 @@ def multi_join(
     ...     for n in ("trades", "prices", "alerts")
     ... )
     >>> bands = {"prices": AsOf(), "alerts": Band(5, 5)}
-    >>> kinds = {"prices": "left", "alerts": "semi"}
+    >>> how = {"prices": "left", "alerts": "semi"}
     >>> others = {"alerts": alerts, "prices": prices}
-    >>> seen = multi_join(graph, "seen", trades, others, [("k", "k")], bands, kinds)
+    >>> seen = multi_join(graph, "seen", trades, others, [("k", "k")], bands, how)
     >>> graph.sink("out", seen)
     >>> graph.plan().schema(seen).names
     ['ts', 'k', 'ts_prices', 'k_prices']
@@ -61,26 +61,26 @@ def multi_join(
     place_of = f"multi_join {name!r}"
     keys_of = _of_each(keys, others, f"{place_of}: keys")
     band_of: Mapping[str, Bands] = _of_each(bands, others, f"{place_of}: bands")
-    kind_of = _of_each(kind, others, f"{place_of}: kind")
+    how_of = _of_each(how, others, f"{place_of}: how")
     if at_once:
-        together = _together(place_of, keys_of, kind_of)
+        together = _together(place_of, keys_of, how_of)
         join = MultiJoin("anchor", {other: band_of[other] for other in others}, together)
         return graph.add(name, join, anchor, *others.values())
     joined: Stream | str = anchor
     for place, (other, stream) in enumerate(others.items(), start=1):
-        pair = OAJoin(keys_of[other], band_of[other], suffix=f"_{other}", kind=kind_of[other])
+        pair = OAJoin(keys_of[other], band_of[other], suffix=f"_{other}", how=how_of[other])
         joined = graph.add(name if place == len(others) else f"{name}_{other}", pair, joined, stream)
     assert isinstance(joined, Stream)
     return joined
 
 
-def _together(place: str, keys_of: Mapping[str, Keys], kind_of: Mapping[str, str]) -> list[tuple[str, ...]]:
+def _together(place: str, keys_of: Mapping[str, Keys], how_of: Mapping[str, str]) -> list[tuple[str, ...]]:
     """Return keys of all streams, from those of each other one with the anchor."""
     by_anchor = [dict(keys) for keys in keys_of.values()]
-    if any(set(keys) != set(by_anchor[0]) for keys in by_anchor) or set(kind_of.values()) != {"inner"}:
+    if any(set(keys) != set(by_anchor[0]) for keys in by_anchor) or set(how_of.values()) != {"inner"}:
         msg = (
             f"{place}: at_once is for inner joins by the same columns of the anchor; got keys {dict(keys_of)!r}, "
-            f"kind {dict(kind_of)!r}: leave at_once out"
+            f"how {dict(how_of)!r}: leave at_once out"
         )
         raise GraphError(msg)
     return [(column, *(keys[column] for keys in by_anchor)) for column in by_anchor[0]]

@@ -88,7 +88,7 @@ def paired(
     unbounded: str | None = None,
 ) -> DataStream:  # fmt: skip
     """Return the join with all columns of both; names that the left one has get the suffix."""
-    operator = OAJoin(list(pairs), band, residual=where, suffix=suffix, kind=kind)
+    operator = OAJoin(list(pairs), band, residual=where, suffix=suffix, how=kind)
     return DataStream(of_operator("join", operator, left.output, right.output, unbounded=unbounded))
 
 

@@ -86,7 +86,7 @@ def graph_of(name: str, late: int) -> Graph:
         )
         for name, account in (("credit", "target"), ("debit", "source"))
     ]
-    sides = graph.add("balances", OAJoin("account", Band(0, 0), kind="full"), *sums)
+    sides = graph.add("balances", OAJoin("account", Band(0, 0), how="full"), *sums)
     balance = pc.subtract(pc.coalesce(pc.field("credit"), 0), pc.coalesce(pc.field("debit"), 0))
     found = graph.add("balance", Project({"time": "time", "balance": balance}), sides)
     total = WindowAggregate(Tumbling(SECOND, origin=1), {"total": Sum("balance")})  # of one moment each

@@ -82,7 +82,8 @@ LOOKED_UP: dict[str, tuple[Callable[[], Any], str]] = {
     "a member of an enumeration": (lambda: Punctuate(BoundedDisorder(5), late="divrt"), "DIVERT"),  # type: ignore[arg-type]
     "a choice of Guard": (lambda: Guard(5, of="arival"), "arrival"),
     "a choice of Sort": (lambda: Sort(BoundedDisorder(5), late="generos"), "generous"),
-    "a kind of join": (lambda: OAJoin(["host"], _band(), kind="lefft"), "left"),
+    "a kind of join": (lambda: OAJoin(["host"], _band(), how="lefft"), "left"),
+    "the option of a kind of join": (lambda: OAJoin(["host"], _band(), kind="left"), "how"),  # type: ignore[call-arg]
     "a method of a quantile": (lambda: Quantile("ts", 0.5, method="linaer"), "linear"),  # type: ignore[arg-type]
     "a mode of Emit": (lambda: Emit(mode="retracts"), "retracting"),  # type: ignore[arg-type]
     "a result of a trigger": (lambda: AfterChange("totl", 1).check(["total"], SCHEMA, "emit"), "total"),

@@ -130,8 +130,8 @@ def graphs():
     yield graph(WindowAggregate(Session("30 s"), all_of, by=("n",)), PerGroup(policy, ("n",)))
     yield graph(Distinct(("host", "ts")))
     yield graph(OAJoin([("host", "host")], Band("10 s", "10 s")))
-    yield graph(OAJoin([("n", "n")], AsOf(), kind="left"))
-    yield graph(OAJoin([("host", "host"), ("n", "n")], Band("10 s", "10 s"), kind="left"))
+    yield graph(OAJoin([("n", "n")], AsOf(), how="left"))
+    yield graph(OAJoin([("host", "host"), ("n", "n")], Band("10 s", "10 s"), how="left"))
 
 def row(second, host, n, ms=1.5):
     return {"ts": datetime.datetime(2026, 3, 1) + datetime.timedelta(seconds=second), "host": host, "n": n, "ms": ms}

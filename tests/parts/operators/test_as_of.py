@@ -27,7 +27,7 @@ ON_K = [("k", "k")]
 
 
 def driver(band: AsOf, kind: str = "left", schema: Schema = SCHEMA) -> Driver:
-    return Driver(OAJoin(ON_K, band, kind=kind), schema, schema)
+    return Driver(OAJoin(ON_K, band, how=kind), schema, schema)
 
 
 def page(*rows: tuple[int, Any], schema: Schema = SCHEMA) -> Page:
@@ -163,7 +163,7 @@ def test_a_right_tuple_stays_while_a_left_one_can_match_it(
                 KeyCodes, "of", lambda self, columns, rows, source=0: np.zeros(rows, np.int64)
             )
             patches.enter_context(same)
-        d = Driver(OAJoin(ON_K, AsOf(within), kind=kind, speculative=speculative), SCHEMA, SCHEMA)
+        d = Driver(OAJoin(ON_K, AsOf(within), how=kind, speculative=speculative), SCHEMA, SCHEMA)
         for port, message in as_messages(script, (SCHEMA, SCHEMA)):
             if isinstance(message, Page):
                 seen[port] += message.to_pylist()
@@ -197,7 +197,7 @@ def test_what_is_stored_does_not_grow_with_the_keys_that_are_over(
     left: str, right: str, first: int, kind: str, speculative: bool
 ) -> None:
     schema = Schema({"ts": pa.int64(), "k": pa.string(), "of": pa.int64()}, "ts", "s")
-    join = OAJoin([("k", "k"), ("of", "of")], AsOf(20), kind=kind, speculative=speculative)
+    join = OAJoin([("k", "k"), ("of", "of")], AsOf(20), how=kind, speculative=speculative)
     d, stored = Driver(join, schema, schema), []
     for time in range(0, 240, 10):
         keys = [f"{time}-{number}" for number in range(3)]
@@ -218,7 +218,7 @@ def test_what_is_stored_does_not_grow_with_the_keys_that_are_over(
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [({"kind": "full"}, "got kind='full'"), ({"residual": pc.field("ts") > 1}, "got a residual")],
+    [({"how": "full"}, "got how='full'"), ({"residual": pc.field("ts") > 1}, "got a residual")],
 )
 def test_other_joins_are_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(GraphError, match=f"inner and left joins without a residual; {said}"):

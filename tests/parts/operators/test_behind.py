@@ -179,10 +179,10 @@ OTHERS: dict[str, tuple[Operator, Schema]] = {
     "Distinct of revisions": (Distinct(("k",)), REVISED),
     "Finalize": (Finalize(), REVISED),
     "join": (OAJoin([("k", "k")], Band(5, 5)), PLAIN),
-    "full join": (OAJoin([("k", "k")], Band(5, 5), kind="full"), PLAIN),
-    "anti join": (OAJoin([("k", "k")], Band(5, 5), kind="anti"), PLAIN),
+    "full join": (OAJoin([("k", "k")], Band(5, 5), how="full"), PLAIN),
+    "anti join": (OAJoin([("k", "k")], Band(5, 5), how="anti"), PLAIN),
     "join of three": (MultiJoin("a", {"b": Band(5, 5), "c": Band(5, 5)}, [("k", "k", "k")]), PLAIN),
-    "as-of join": (OAJoin([("k", "k")], AsOf(10), kind="left"), PLAIN),
+    "as-of join": (OAJoin([("k", "k")], AsOf(10), how="left"), PLAIN),
 }
 
 

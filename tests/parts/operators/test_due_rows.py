@@ -113,8 +113,7 @@ def test_bursts_of_joins_are_lower_too() -> None:
     left = [page(*((ts, k) for k in range(9))) for ts in range(40)] + QUIET
     right = [page((ts, ts % 3)) for ts in range(40)] + QUIET
     joins = [
-        OAJoin([("k", "k")], Band(1, 1), kind="left", flush=flush)
-        for flush in (None, Slow(every=1, within=2))
+        OAJoin([("k", "k")], Band(1, 1), how="left", flush=flush) for flush in (None, Slow(every=1, within=2))
     ]
     at_once, slow = (bursts(join, {"left": left, "right": right}) for join in joins)
     assert at_once[1] == slow[1]
@@ -136,7 +135,7 @@ def test_bursts_of_joins_are_lower_too() -> None:
             lambda: WindowAggregate(TupleBased(3, 3), COUNT, flush=Slow(9)),
             "results that wait for punctuation",
         ),
-        (lambda: OAJoin([], Band(1, 1), flush=Slow(9)), "which are none of kind='inner'"),
+        (lambda: OAJoin([], Band(1, 1), flush=Slow(9)), "which are none of how='inner'"),
     ],
 )
 def test_where_nothing_waits_there_is_nothing_to_spread(make: object, message: str) -> None:

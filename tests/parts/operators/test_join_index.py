@@ -97,7 +97,7 @@ def of_join(kind: str) -> tuple[Trace, list[tuple[Any, ...]]]:
     ends = [
         graph.add(f"{name}-edge", Punctuate(BoundedDisorder(8), 1), graph.source(name, S)) for name in feeds
     ]
-    graph.sink("out", graph.add("join", OAJoin([("k", "k")], Band(6, 12), kind=kind), *ends))
+    graph.sink("out", graph.add("join", OAJoin([("k", "k")], Band(6, 12), how=kind), *ends))
     trace = Trace()
     outcome = replay(graph, feeds, watch=trace)
     rows = zip(map(repr, outcome.results["out"].to_pylist()), outcome.emitted["out"].tolist(), strict=True)

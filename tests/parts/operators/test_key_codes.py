@@ -69,7 +69,7 @@ def test_other_keys_are_not_compared_in_place(kind: pa.DataType) -> None:
 
 
 def rows_of(kind: str, keys: list[tuple[str, str]], rng: np.random.Generator) -> Any:
-    driver = Driver(OAJoin(keys, Band(3, 3), kind=kind), LINK, LINK)
+    driver = Driver(OAJoin(keys, Band(3, 3), how=kind), LINK, LINK)
     for start in range(0, 30, 5):
         for port in (0, 1):
             columns = {

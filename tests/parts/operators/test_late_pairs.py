@@ -60,8 +60,8 @@ def messages(of: Schema) -> Iterator[tuple[int, Page | Linear]]:
 @pytest.mark.parametrize("kind", ["inner", "left", "full"])
 def test_rows_are_those_of_a_join_that_copies_at_once(kind: str, time: pa.DataType) -> None:
     of = schema(time)
-    late = OAJoin([("k", "k")], Band(3, 5), kind=kind).opened(of, of)
-    once = OAJoin([("k", "k")], Band(3, 5), kind=kind).opened(of, of)
+    late = OAJoin([("k", "k")], Band(3, 5), how=kind).opened(of, of)
+    once = OAJoin([("k", "k")], Band(3, 5), how=kind).opened(of, of)
     once._held._late = None
     found: list[list[Page]] = [[], []]
     for side, message in messages(of):

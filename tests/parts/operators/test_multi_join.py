@@ -35,7 +35,7 @@ def graph_of(**options: Any) -> Graph:
 
 
 def test_a_chain_is_the_join_of_each_with_the_anchor() -> None:
-    graph = graph_of(kind={"towers": "left", "phones": "inner"})
+    graph = graph_of(how={"towers": "left", "phones": "inner"})
     feeds = {
         name: [Page.of(SCHEMA, {n: [r[n] for r in rows] for n in SCHEMA.names})]
         for name, rows in ROWS.items()

@@ -344,7 +344,7 @@ def test_what_has_matched_nothing_leaves_where_it_is_purged(
     described, rule = given_band
     rows = [data.draw(row_lists(LEFT)), data.draw(row_lists(RIGHT))]
     script = data.draw(scripts((LEFT, RIGHT), rows))
-    d = driver(OAJoin(ON_K, described, kind=kind))
+    d = driver(OAJoin(ON_K, described, how=kind))
     contract, said = EdgeContract("out"), Progress(1, remember_ended=True)
     heard, seen = [Heard(), Heard()], [list[dict[str, Any]](), list[dict[str, Any]]()]
     move_at = data.draw(st.integers(0, 10))
@@ -404,7 +404,7 @@ def test_boxes_grow_and_are_kept(data: st.DataObject) -> None:
 
 
 def test_many_tuples_without_a_match_are_cut_into_pages() -> None:
-    d = driver(OAJoin(ON_K, Band(0, 0), kind="left"))
+    d = driver(OAJoin(ON_K, Band(0, 0), how="left"))
     d.feed(0, Page.of(LEFT, {"ts": range(150_000), "k": [None, "a", "b"] * 50_000}))
     assert [len(p) for p in d.pages()] == [50_000]
     d.feed(1, END)
@@ -414,7 +414,7 @@ def test_many_tuples_without_a_match_are_cut_into_pages() -> None:
 
 def test_a_left_tuple_that_has_matched_is_not_kept_by_a_semi_join() -> None:
     for kind, kept in (("semi", 1), ("anti", 1), ("left", 2)):
-        d = driver(OAJoin(ON_K, Band(9, 9), kind=kind))
+        d = driver(OAJoin(ON_K, Band(9, 9), how=kind))
         d.feed(0, page((1, "a"), (1, "b")))
         d.feed(1, page((1, "a"), (2, "a")))
         assert d.operator.state().tuples == kept + 2
@@ -431,7 +431,7 @@ def test_few_runs_are_kept_of_tuples_that_come_one_by_one() -> None:
 
 def test_a_residual_chooses_among_the_matches_of_all_runs() -> None:
     later = pc.field("ts_right") > pc.field("ts")
-    d = driver(OAJoin(ON_K, Band(5, 5), residual=later, kind="left"))
+    d = driver(OAJoin(ON_K, Band(5, 5), residual=later, how="left"))
     for start in (0, 2000):  # a run each: two are too many for a young one
         d.feed(0, page(*((start + i, "a") for i in range(600))))
     d.feed(1, page((1, "a"), (2599, "a"), (2001, "b")))
@@ -442,7 +442,7 @@ def test_a_residual_chooses_among_the_matches_of_all_runs() -> None:
 
 
 def test_promises_of_a_null_key_stop_at_a_full_join() -> None:
-    d = driver(OAJoin(ON_K, Band(0, 0), kind="full"))
+    d = driver(OAJoin(ON_K, Band(0, 0), how="full"))
     d.feed(0, GroupWise.of({"k": ["a", None]}, [50, 50]))
     said = d.feed(1, GroupWise.of({"k": ["a", None]}, [50, 50]))  # right tuples of "b" have a null left key
     assert [m.groups.to_pylist() for _, m in said if isinstance(m, GroupWise)] == [[{"k": "a"}]]
@@ -450,9 +450,9 @@ def test_promises_of_a_null_key_stop_at_a_full_join() -> None:
 
 def test_times_of_two_types_make_one() -> None:
     right = Schema({"at": pa.timestamp("s"), "k": pa.string()}, "at")
-    [out] = OAJoin(ON_K, Band(1, 1), kind="full").output_schemas((LEFT, right))
+    [out] = OAJoin(ON_K, Band(1, 1), how="full").output_schemas((LEFT, right))
     assert (out.progressing, out.type_of("time"), out.unit) == ("time", pa.int64(), "s")
-    d = driver(OAJoin(ON_K, Band(1, 1), kind="full"), LEFT, right)
+    d = driver(OAJoin(ON_K, Band(1, 1), how="full"), LEFT, right)
     d.feed(1, Page.of(right, {"at": pa.array([6], pa.timestamp("s")), "k": ["a"]}))
     d.feed(0, END)
     assert [r["time"] for r in d.rows()] == [6]
@@ -460,7 +460,7 @@ def test_times_of_two_types_make_one() -> None:
 
 def test_what_may_be_null_makes_no_progress() -> None:
     for kind, column in (("left", "ts_right"), ("full", "ts"), ("full", "ts_right")):
-        [out] = OAJoin(ON_K, Band(1, 1), kind=kind).output_schemas((LEFT, RIGHT))
+        [out] = OAJoin(ON_K, Band(1, 1), how=kind).output_schemas((LEFT, RIGHT))
         with pytest.raises(GraphError, match=f"'{column}' is null where a join found no match"):
             Project([out.progressing, column], progressing=column).output_schemas((out,))
     [out] = OAJoin(ON_K, Band(1, 1)).output_schemas((LEFT, RIGHT))
@@ -470,9 +470,9 @@ def test_what_may_be_null_makes_no_progress() -> None:
 def test_what_repeats_a_key_where_nothing_matched() -> None:
     asked = {"left": "k", "semi": "k", "anti": "k", "inner": "k_right"}
     for kind, column in asked.items():
-        assert OAJoin(ON_K, Band(1, 1), kind=kind).lineage(column, (LEFT, RIGHT)) == ("k", "k")
+        assert OAJoin(ON_K, Band(1, 1), how=kind).lineage(column, (LEFT, RIGHT)) == ("k", "k")
     for kind, column in (("left", "k_right"), ("full", "k"), ("full", "k_right"), ("full", "time")):
-        assert OAJoin(ON_K, Band(1, 1), kind=kind).lineage(column, (LEFT, RIGHT)) == (None, None)
+        assert OAJoin(ON_K, Band(1, 1), how=kind).lineage(column, (LEFT, RIGHT)) == (None, None)
 
 
 # --- what is refused ------------------------------------------------------------------
@@ -505,10 +505,10 @@ def other(**columns: pa.DataType) -> Schema:
         (lambda: OAJoin(ON_K, Band(1, "2 rows")), RIGHT, "after must be a length of time"),
         (lambda: OAJoin(ON_K, 5), RIGHT, "WindowIdBand or AsOf; got 5"),  # type: ignore[arg-type]
         (lambda: OAJoin(ON_K, Band(1, 1), punctuation="none"), RIGHT, "individual, joint, both; got 'none'"),
-        (lambda: OAJoin(ON_K, Band(1, 1), kind="outer"), RIGHT, "left, full, semi, anti; got 'outer'"),
-        (lambda: OAJoin(ON_K, Band(1, 1), kind="semi", punctuation="both"), RIGHT, "no right time"),
+        (lambda: OAJoin(ON_K, Band(1, 1), how="outer"), RIGHT, "left, full, semi, anti; got 'outer'"),
+        (lambda: OAJoin(ON_K, Band(1, 1), how="semi", punctuation="both"), RIGHT, "no right time"),
         (
-            lambda: OAJoin([], Band(1, 1), kind="full").output_schemas((other(time=pa.int64()), RIGHT)),
+            lambda: OAJoin([], Band(1, 1), how="full").output_schemas((other(time=pa.int64()), RIGHT)),
             RIGHT,
             "rename",
         ),

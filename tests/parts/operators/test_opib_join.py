@@ -125,7 +125,7 @@ def test_results_are_sorted_and_those_of_the_definition(
     described, times = given_band
     rows = [data.draw(row_lists(SCHEMA)), data.draw(row_lists(SCHEMA))]
     script = data.draw(scripts((SCHEMA, SCHEMA), rows, ordered=True, grouped=False))
-    d, contract = Driver(join(ON_K, described, kind=kind), SCHEMA, SCHEMA), EdgeContract("out")
+    d, contract = Driver(join(ON_K, described, how=kind), SCHEMA, SCHEMA), EdgeContract("out")
     move_at = data.draw(st.integers(0, 10))
     for step, (port, message) in enumerate(as_messages(script, (SCHEMA, SCHEMA))):
         if step == move_at:
@@ -146,7 +146,7 @@ def test_results_are_cut_alike_after_a_restart(monkeypatch: pytest.MonkeyPatch, 
     """How many left tuples are joined at once follows from the matches so far, so it is part of the state."""
     monkeypatch.setattr(opib_join, "_AT_FIRST", 1)
     monkeypatch.setattr(opib_join, "_MORE", 2)
-    stayed, moved = (Driver(OPIBJoin(ON_K, Band(1, 1), kind=kind), SCHEMA, SCHEMA) for _ in range(2))
+    stayed, moved = (Driver(OPIBJoin(ON_K, Band(1, 1), how=kind), SCHEMA, SCHEMA) for _ in range(2))
     for first in range(0, 60, 6):
         for port in (0, 1):
             times = range(first, first + 6)

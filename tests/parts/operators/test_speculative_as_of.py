@@ -22,7 +22,7 @@ Sent = list[tuple[int, Page | Punctuation]]
 
 
 def speculative(kind: str = "inner", within: int | None = None) -> OAJoin:
-    return OAJoin([("k", "k")], AsOf(within), kind=kind, speculative=True)
+    return OAJoin([("k", "k")], AsOf(within), how=kind, speculative=True)
 
 
 def rows(join: Driver) -> list[tuple[int, int | None, int]]:
@@ -86,7 +86,7 @@ class NaiveAsOf(Naive):
 
 def of_both(kind: str, within: int | None, sent: Sent, again: int) -> None:
     """Hold the rows against the definition behind each message, and in the end against those of the plain join."""
-    plain = Driver(OAJoin([("k", "k")], AsOf(within), kind=kind), S, S)
+    plain = Driver(OAJoin([("k", "k")], AsOf(within), how=kind), S, S)
     join, naive, before = (
         Driver(speculative(kind, within), S, S),
         NaiveAsOf(kind, within),
@@ -140,7 +140,7 @@ def graph(*, speculative: bool) -> Graph:
         made.add(f"edge_{name}", Punctuate(policies[0], watermark=policies[1]), made.source(name, S))
         for name in ("left", "right")
     ]
-    join = OAJoin([("k", "k")], AsOf(20), kind="left", speculative=speculative)
+    join = OAJoin([("k", "k")], AsOf(20), how="left", speculative=speculative)
     stream = made.add("join", join, *inputs)
     made.sink("out", stream)
     if speculative:
@@ -162,8 +162,8 @@ def test_a_graph_has_the_rows_of_the_plain_one(cut: int) -> None:
 def test_many_tuples_in_large_pages() -> None:
     of = Schema({"ts": pa.int64(), "k": pa.int64()}, "ts", "s")
     draw = np.random.default_rng(3)
-    join = Driver(OAJoin([("k", "k")], AsOf(50), kind="left", speculative=True), of, of)
-    plain = Driver(OAJoin([("k", "k")], AsOf(50), kind="left"), of, of)
+    join = Driver(OAJoin([("k", "k")], AsOf(50), how="left", speculative=True), of, of)
+    plain = Driver(OAJoin([("k", "k")], AsOf(50), how="left"), of, of)
     for number in range(12):
         columns = {"ts": 200 * (number // 2) + draw.integers(0, 500, 1500), "k": draw.integers(0, 20, 1500)}
         for of_both in (join, plain):

@@ -43,7 +43,7 @@ def page(*rows: Row) -> Page:
 
 
 def speculative(kind: str, band: Bands = BAND, **more: Any) -> OAJoin:
-    return OAJoin([("k", "k")], band, kind=kind, speculative=True, **more)
+    return OAJoin([("k", "k")], band, how=kind, speculative=True, **more)
 
 
 def test_a_late_match_takes_back_until_punctuation() -> None:
@@ -172,7 +172,7 @@ def test_the_net_content_is_that_of_the_definition(
     join, naive, plain = (
         Driver(speculative(kind), S, S),
         Naive(kind),
-        Driver(OAJoin([("k", "k")], Band(BEFORE, AFTER), kind=kind), S, S),
+        Driver(OAJoin([("k", "k")], Band(BEFORE, AFTER), how=kind), S, S),
     )
     bounds: dict[str | None, int] = {None: NEVER}
     time, again = "time" if kind == "full" else "ts", data.draw(st.integers(0, len(sent)), label="snapshot")
@@ -210,7 +210,7 @@ def graph(*, speculative: bool) -> Graph:
         for name in ("left", "right")
     ]
     join = made.add(
-        "join", OAJoin([("k", "k")], TumblingBand(7), kind="left", speculative=speculative), *inputs
+        "join", OAJoin([("k", "k")], TumblingBand(7), how="left", speculative=speculative), *inputs
     )
     made.sink("out", join)
     if speculative:

@@ -81,7 +81,7 @@ EXAMPLES: dict[str, tuple[Operator, tuple[Schema, ...]]] = {
     "distinct-revised": (Distinct(), (REVISED,)),
     "finalize": (Finalize(), (REVISED,)),
     "join": (OAJoin([("key", "key2")], Band(5, 5)), (PLAIN, OTHER)),
-    "left-join": (OAJoin([("key", "key2")], Band(5, 5), kind="left"), (PLAIN, OTHER)),
+    "left-join": (OAJoin([("key", "key2")], Band(5, 5), how="left"), (PLAIN, OTHER)),
     "many-joins": (
         MultiJoin("one", {"other": Band(5, 5), "third": Band(5, 5)}, [("key", "key2", "key3")]),
         (PLAIN, OTHER, THIRD),

@@ -101,7 +101,7 @@ def graph_of(random: np.random.Generator) -> tuple[Graph, list[str]]:
         sides[1] = graph.add("some", Filter(pc.field("v") > 3), sides[1])
     keys = KEYS[int(random.integers(len(KEYS)))]
     kind = str(random.choice(["inner"] * 6 + ["left", "anti"]))
-    join = OAJoin(keys, BANDS[int(random.integers(len(BANDS)))], kind=kind)
+    join = OAJoin(keys, BANDS[int(random.integers(len(BANDS)))], how=kind)
     pairs = graph.add("pairs", join, *sides)
     graph.sink("rows", pairs)
     graph.sink("counts", graph.add("count", WindowAggregate(Tumbling(5), {"n": Count()}), pairs))

@@ -88,7 +88,7 @@ def unmatched(band: Band | AsOf, *, speculative: bool) -> Graph:
         made.add(f"edge_{name}", Punctuate(policies[0], watermark=policies[1]), made.source(name, S))
         for name in ("left", "right")
     )
-    join = OAJoin([("k", "k")], band, kind="left", speculative=speculative)
+    join = OAJoin([("k", "k")], band, how="left", speculative=speculative)
     made.sink("out", made.add("join", join, left, right))
     return made
 

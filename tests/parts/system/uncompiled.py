@@ -103,7 +103,7 @@ def _operators() -> Iterator[tuple[str, Operator]]:
             yield f"{name} by {by}", WindowAggregate(windows, some, by)
     early = Emit(early=AfterCount(3))
     yield "versions", WindowAggregate(Sliding(20, 10), {"sum": Sum("n")}, ("k",), emit=early)
-    yield "join", OAJoin([("k", "k"), ("n", "n")], Band(3, 9), kind="left")
+    yield "join", OAJoin([("k", "k"), ("n", "n")], Band(3, 9), how="left")
     yield "distinct", Distinct(("k", "n"))
 
 
