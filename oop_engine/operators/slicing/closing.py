@@ -197,12 +197,7 @@ class Closing:
         return iter(())
 
     def _linear(self, below: int) -> Iterator[Emission]:
-        behind, most, least = self.behind, 0.0, FOREVER
-        try:
-            for store in self.stores:
-                most += store.most_until(None, below)
-        except LongGapError as error:
-            raise self._gap(error) from None
+        behind, most, least = self.behind, self._most(None, below), FOREVER
         if most:
             for bound in (below,) if most <= AT_ONCE else self._steps(None, below):
                 if self._finals is not None:
@@ -258,11 +253,8 @@ class Closing:
             for store in self.stores:
                 most += store.most_until(slots, bounds)
         except LongGapError as error:
-            raise self._gap(error) from None
+            raise self._output.gap(error.extents, error.low, error.stop, self._keys_of(error.slot)) from None
         return most
-
-    def _gap(self, error: LongGapError) -> ContractError:
-        return self._output.gap(error.extents, error.low, error.stop, self._keys_of(error.slot))
 
     def _steps(self, slots: Integers | None, bounds: Any) -> Iterator[Any]:
         """Yield bounds on the way to ``bounds``, so that not too many windows are in memory together, and these.

@@ -22,9 +22,29 @@ FARTHEST = 1 << 40
 """The largest offset, in tuples: more than a group has, and sums of offsets and ranks fit 64 bits."""
 
 
+@dataclass(frozen=True)
+class _Numbered:
+    """Windows over the numbers that tuples have, by arrival or by time."""
+
+    range: Length
+    slide: Length
+    order: Order = "arrival"
+    tie: Sequence[str] = ()
+
+    @property
+    def by_arrival(self) -> bool:
+        """Whether tuples are numbered as they arrive."""
+        return self.order == "arrival"
+
+    @property
+    def completed_by(self) -> str:
+        """Return "rows" where the last row of a window completes it, else "punctuation"."""
+        return "rows" if self.by_arrival else "punctuation"
+
+
 @checked_arguments
 @dataclass(frozen=True)
-class TupleBased:
+class TupleBased(_Numbered):
     """Every ``slide`` tuples, the last ``range`` tuples (ROWS).
 
     The first tuple of the stream has number 0; window ``w`` takes the numbers
@@ -47,44 +67,14 @@ class TupleBased:
     (0, Linear(below=20))
     """
 
-    range: Length
-    slide: Length
-    order: Order = "arrival"
-    tie: Sequence[str] = ()
-
-    @property
-    def by_arrival(self) -> bool:
-        """Whether tuples are numbered as they arrive."""
-        return self.order == "arrival"
-
-    @property
-    def completed_by(self) -> str:
-        """Return "rows" where the last row of a window completes it, else "punctuation"."""
-        return "rows" if self.by_arrival else "punctuation"
-
     def bound(self, schema: Schema, place: str = "TupleBased") -> Extents | Ranked:
         return _rows(self, Over.ROWS, schema, place)
 
 
 @checked_arguments
 @dataclass(frozen=True)
-class PartitionedTupleBased:
+class PartitionedTupleBased(_Numbered):
     """As ``TupleBased``, but tuples are numbered within their group (thesis 5.1.3)."""
-
-    range: Length
-    slide: Length
-    order: Order = "arrival"
-    tie: Sequence[str] = ()
-
-    @property
-    def by_arrival(self) -> bool:
-        """Whether tuples are numbered as they arrive."""
-        return self.order == "arrival"
-
-    @property
-    def completed_by(self) -> str:
-        """Return "rows" where the last row of a window completes it, else "punctuation"."""
-        return "rows" if self.by_arrival else "punctuation"
 
     def bound(self, schema: Schema, place: str = "PartitionedTupleBased") -> Extents | Ranked:
         return _rows(self, Over.GROUP_ROWS, schema, place)
@@ -136,7 +126,7 @@ class RowsBetween:
         return Neighbours(self.first, self.last, tuple(self.carry), checked_tie(self.tie, schema, place))
 
 
-def _rows(of: TupleBased | PartitionedTupleBased, over: Over, schema: Schema, place: str) -> Extents | Ranked:
+def _rows(of: _Numbered, over: Over, schema: Schema, place: str) -> Extents | Ranked:
     lengths = {"range": of.range, "slide": of.slide}
     found = {name: to_units(value, "rows", f"{place}: {name}") for name, value in lengths.items()}
     for name, value in found.items():
