@@ -302,7 +302,8 @@ class Operator:
         except Exception as error:  # whatever foreign values make an operator stumble over
             self.versions = {}
             self.open()
-            msg = f"snapshot of {name}: made with other parameters, or by another version ({error!r})"
+            found = str(error) if isinstance(error, SnapshotError) else repr(error)
+            msg = f"snapshot of {name}: made with other parameters, or by another version ({found})"
             raise SnapshotError(msg) from error
 
     def retains(self, inputs: tuple[Schema, ...]) -> str | None:

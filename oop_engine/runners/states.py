@@ -123,7 +123,12 @@ def restore(
             msg = f"graph {graph!r}: a snapshot must have the states of {sorted(missing)}"
             raise SnapshotError(msg)
         for name, operator in restored.items():
-            operator.restore(states[name])
+            try:
+                operator.restore(states[name])
+            except SnapshotError as error:
+                way_out = f"go on with the program that saved it, or begin this node empty: --without-state-of {name}"
+                msg = f"graph {graph!r}, node {name!r}: {error}: {way_out}"
+                raise SnapshotError(msg) from error
         load(unpack(runner, states[RUNNER]))
     except SnapshotError:
         for operator in operators.values():

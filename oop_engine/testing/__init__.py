@@ -1,6 +1,7 @@
 """The kit for testing operators and graphs, ours and yours.
 
-``Driver`` feeds one operator by hand, ``GraphDriver`` a whole graph.  ``Case`` and ``contract_suite`` try the laws
+``Driver`` feeds one operator by hand, ``GraphDriver`` a whole graph, ``Inline`` runs one without asyncio.  ``Case`` and
+``contract_suite`` try the laws
 that every operator keeps, on random streams; those two need Hypothesis and pytest
 (``pip install 'oop-engine[testing]'``), and nothing of them is loaded before it is asked for.
 """
@@ -14,6 +15,7 @@ from oop_engine.system.lazy_names import shelf
 
 if TYPE_CHECKING:
     from oop_engine.testing.case import Case as Case, Row as Row
+    from oop_engine.runners.inline import Inline as Inline
     from oop_engine.testing.driver import END as END, Driver as Driver, multiset as multiset
     from oop_engine.testing.driver import net_content as net_content
     from oop_engine.testing.graph_driver import GraphDriver as GraphDriver

@@ -102,24 +102,24 @@ def windows() -> WindowAggregate:
 
 
 KINDS: dict[str, tuple[Callable[[], WindowAggregate], int, int]] = {
-    "tumbling": (lambda: aggregate(Tumbling(10)), 52, 182),
-    "sliding": (windows, 52, 153),
-    "two grids": (lambda: aggregate({"a": Tumbling(10), "b": Sliding(30, 10)}), 54, 230),
-    "adaptive": (lambda: aggregate(Sliding(30, 10), strategy="adaptive"), 110, 373),
-    "changing": (lambda: aggregate({"a": Tumbling(10)}, changing=True), 78, 271),
-    "landmark": (lambda: aggregate(Landmark(10)), 139, 695),
-    "session": (lambda: aggregate(Session(1)), 76, 267),
-    "capped session": (lambda: aggregate(Session(10, most=9)), 100, 600),
-    "rows by arrival": (lambda: aggregate(PartitionedTupleBased(5, 2)), 279, 328),
-    "rows by time": (lambda: aggregate(PartitionedTupleBased(5, 2, order="time")), 100, 669),
-    "rows around": (lambda: aggregate(RowsBetween(-3, 0)), 100, 668),
-    "last rows": (lambda: aggregate(LastRows(3, 10)), 103, 689),
-    "by tuple": (lambda: aggregate(SlideByTuple(10)), 100, 642),
-    "delimited": (lambda: aggregate(Delimited(pc.field("v") == 3)), 117, 674),
-    "frames": (lambda: aggregate(Frames(pc.field("v") == 3, pc.field("v") == 3)), 123, 587),
-    "intervals": (lambda: aggregate(Intervals([(10 * n, 10 * n + 10) for n in range(60)])), 97, 580),
+    "tumbling": (lambda: aggregate(Tumbling(10)), 56, 183),
+    "empty windows": (lambda: aggregate(Sliding(20, 5), empty=True), 56, 221),
+    "two grids": (lambda: aggregate({"a": Tumbling(10), "b": Sliding(30, 10)}), 58, 231),
+    "adaptive": (lambda: aggregate(Sliding(30, 10), strategy="adaptive"), 114, 374),
+    "changing": (lambda: aggregate({"a": Tumbling(10)}, changing=True), 82, 272),
+    "landmark": (lambda: aggregate(Landmark(10)), 143, 696),
+    "session": (lambda: aggregate(Session(1)), 80, 268),
+    "capped session": (lambda: aggregate(Session(10, most=9)), 104, 601),
+    "rows by arrival": (lambda: aggregate(PartitionedTupleBased(5, 2)), 283, 328),
+    "rows by time": (lambda: aggregate(PartitionedTupleBased(5, 2, order="time")), 104, 670),
+    "rows around": (lambda: aggregate(RowsBetween(-3, 0)), 104, 669),
+    "last rows": (lambda: aggregate(LastRows(3, 10)), 107, 690),
+    "by tuple": (lambda: aggregate(SlideByTuple(10)), 104, 643),
+    "delimited": (lambda: aggregate(Delimited(pc.field("v") == 3)), 121, 675),
+    "frames": (lambda: aggregate(Frames(pc.field("v") == 3, pc.field("v") == 3)), 127, 588),
+    "intervals": (lambda: aggregate(Intervals([(10 * n, 10 * n + 10) for n in range(60)])), 101, 581),
 }
-"""Windows, with the calls of a page of one row, and of one behind which a window closes (four of them are room)."""
+"""Windows; the calls of a page of one row, and of one behind which a window closes (four of each are room)."""
 
 
 def one(ts: int) -> Page:

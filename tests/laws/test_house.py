@@ -116,11 +116,16 @@ def window_kinds() -> set[str]:
 
 def asked_for_their_class(text: str, kinds: set[str]) -> list[str]:
     """Return the questions whether a value is of some class of ``kinds``."""
+    every = list(ast.walk(parsed(text)))
     calls = [
-        n for n in ast.walk(parsed(text)) if isinstance(n, ast.Call) and ast.unparse(n.func) == "isinstance"
+        n for n in every if isinstance(n, ast.Call) and ast.unparse(n.func) in ("isinstance", "issubclass")
     ]
-    cases = [n for n in ast.walk(parsed(text)) if isinstance(n, ast.MatchClass)]
-    asked = [(n, n.args[1]) for n in calls] + [(n, n.cls) for n in cases]
+    cases = [n for n in every if isinstance(n, ast.MatchClass)]
+    compared = [n for n in every if isinstance(n, ast.Compare) and isinstance(n.left, ast.Call)]
+    types = [n for n in compared if ast.unparse(n.left).startswith("type(")]
+    asked = (
+        [(n, n.args[1]) for n in calls] + [(n, n.cls) for n in cases] + [(n, n.comparators[0]) for n in types]
+    )
     return [ast.unparse(n) for n, of in asked if kinds & set(re.findall(r"\w+", ast.unparse(of)))]
 
 
@@ -201,6 +206,8 @@ def test_no_operator_asks_of_which_class_windows_are() -> None:
     [
         "isinstance(one, Extents)",
         "isinstance(one, int | Gap)",
+        "type(one) is Gap",
+        "issubclass(kind, Folding)",
         "isinstance(one, (Folding, int))",
         "match one:\n    case Tumbling(range=1): ...",
     ],

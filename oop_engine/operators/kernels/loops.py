@@ -448,7 +448,7 @@ def reduce(monoid, state, starts, out):
 
 @njit(cache=True, nogil=True)
 def fold_steps(monoid, state, new, to, a, b):
-    """Take the steps of ``kernels.panes.plan``: what rows ``a`` and ``b`` have together goes to row ``to``.
+    """Take steps, as of ``panes.plan`` or ``sliding.over_ranges``: rows ``a`` and ``b`` together go to row ``to``.
 
     to, a, b int64 (steps,); ``b`` -1: row ``a`` alone; ``to`` negative: to row ``~to`` of ``new``.
     """

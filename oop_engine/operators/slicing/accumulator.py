@@ -166,7 +166,7 @@ class Accumulator(ABC):
 
     @_AS_IEEE
     def fold_steps(self, state: Arrays, steps: Integers, results: int) -> Arrays:
-        """Take steps of ``kernels.panes.plan``, int64 (3, steps), in ``state``; return the ``results``."""
+        """Take steps int64 (3, steps), as of ``kernels.panes.plan``, in ``state``; return the ``results``."""
         new, (to, a, b) = self._empty(results), steps
         level = np.empty(to.size, np.int64)
         order = np.argsort(level, kind="stable") if step_levels(to, a, b, state[0].size, level) else level[:0]

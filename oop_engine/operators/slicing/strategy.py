@@ -252,7 +252,10 @@ def chosen(query: Query, extents: Extents) -> Choice:
     """Return how the windows of a grid are kept.  O(1); nothing of the data is known yet."""
     asked = query.strategy
     if extents.landmark:
-        return Choice("landmark", "windows: a landmark window has no fixed number of panes")
+        return Choice(
+            "landmark",
+            "rows, one a group and window with a tuple: a landmark window has no fixed number of panes",
+        )
     if is_ragged(query.parts):
         return Choice("runs", "runs of panes: lists of values, a row a group and pane, merged at the end")
     if asked in _READ:  # before they close

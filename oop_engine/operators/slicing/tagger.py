@@ -53,8 +53,8 @@ def bind(
     if not hasattr(definition, "known_by"):
         kind, got = type(windows).__name__, type(definition).__name__
         msg = (
-            f"{place}: {kind}.bound must return a definition of windows; no store keeps windows of {got}, as "
-            f"{definition!r:.60} is: return Extents, or derive the class from Merging or Folding"
+            f"{place}: {kind}.bound must return a definition of windows; no store keeps windows of {got}: return "
+            "Extents, or derive the class from Merging or Folding"
         )
         raise GraphError(msg)
     if (definition.over is Over.GROUP_ROWS or definition.partitioned) and not by:

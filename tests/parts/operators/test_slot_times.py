@@ -59,14 +59,17 @@ def test_a_bound_looks_into_no_block_whose_times_are_later() -> None:
 
 
 def test_a_group_that_grows_is_the_least_no_more() -> None:
-    """Of 20,000 groups, the end of one after the other grows."""
+    """Of 200 groups, which are some blocks, the end of one after the other grows: the bound of results is the least."""
     schema = Schema({"ts": pa.int64(), "k": pa.int64()}, "ts", "s")
-    many = 20_000
     driver = Driver(WindowAggregate(Global(), {"n": Count()}, by=("k",)), schema)
-    driver.feed(0, Page.of(schema, {"ts": np.full(many, 5), "k": np.arange(many)}))
-    for number in range(50):
-        driver.feed(0, Page.of(schema, {"ts": [6 + number], "k": [number]}))
-        driver.feed(0, Linear(number + 1))
+    ends = np.full(200, 1000)
+    driver.feed(0, Page.of(schema, {"ts": ends, "k": np.arange(200)}))
+    for number in np.random.default_rng(2).permutation(400) % 200:
+        ends[number] += 7
+        driver.feed(0, Page.of(schema, {"ts": [ends[number]], "k": [number]}))
+        found = [message.below for _, message in driver.feed(0, Linear(int(ends.min())))]
+        assert found == [] or found[-1] == ends.min() + 1
+    assert driver.punctuation()[-1] == Linear(1015)
     (_, ended), *_ = driver.feed(0, GroupWise.of({"k": [3]}, [FOREVER]))
     assert isinstance(ended, Page)
-    assert ended.to_pylist() == [{"k": 3, "window_start": 5, "window_end": 10, "n": 2}]
+    assert ended.to_pylist() == [{"k": 3, "window_start": 1000, "window_end": 1015, "n": 3}]

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from oop_engine import FOREVER, NEVER, ContractError, Graph, Linear, Operator, Page, UsageError
 from oop_engine.errors import OperatorError, SnapshotError
-from oop_engine.operators import BoundedDisorder, Meld, Punctuate
+from oop_engine.operators import BoundedDisorder, Count, Meld, Punctuate, Session, Tumbling, WindowAggregate
 from oop_engine.runners.dispatch import Result
 from oop_engine.runners.inline import Inline
 from oop_engine.testing import multiset
@@ -36,6 +36,21 @@ def test_late_tuples_are_counted_while_the_graph_runs() -> None:
     again.push("source", page_of([(3, 2), (30, 2)]))
     again.drain()
     assert again.statistics.late.total == 1
+
+
+def test_a_state_that_does_not_fit_is_refused_with_its_node_and_the_way_out() -> None:
+    def counting(windows: Tumbling | Session) -> Graph:
+        graph = Graph("counts")
+        graph.sink(
+            "sink", graph.add("w", WindowAggregate(windows, {"n": Count()}), graph.source("source", SCHEMA))
+        )
+        return graph
+
+    saved = Inline(counting(Session(5)), lambda result: None).snapshot()
+    with pytest.raises(
+        SnapshotError, match=r"graph 'counts', node 'w': .*there must be .*: --without-state-of w$"
+    ):
+        Inline(counting(Tumbling(5)), lambda result: None).restore(saved)
 
 
 def test_what_is_pushed_comes_out_after_its_promise() -> None:

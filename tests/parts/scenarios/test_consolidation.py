@@ -11,9 +11,7 @@ from oop_engine.scenarios.enorm.consolidation import parts
 
 
 @pytest.mark.parametrize(("every", "step", "counted"), [(60, 1, 86), (60, 5, 38), (1, 5, 42)])
-def test_windows_of_5_10_15_and_20_minutes_have_the_parts_of_figure_7(
-    every: int, step: int, counted: int
-) -> None:
+def test_windows_of_5_10_15_and_20_minutes_are_of_so_many_parts(every: int, step: int, counted: int) -> None:
     assert sum(parts((5, 10, 15, 20), every, step)) == counted
     assert parts((5,), every, step) == [60 // step]
 

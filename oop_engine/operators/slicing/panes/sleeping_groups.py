@@ -2,8 +2,8 @@
 
 Definitions of very different lengths share a ring of slices.  A bound that closes a short window must not look at each
 group that is in a long one, nor at those whose tuples are all later.  A group that got no tuple since a bound looked at
-it has its next window where the first window ends that has some of its slices and is still open: it has a timer for
-that, and is *asleep* until then.  A tuple wakes it.
+it has its next window where the first window ends that has some of its slices and is still open: it has a time for
+that (``SlotTimes``), and is *asleep* until then.  A tuple wakes it.
 
 Where most groups are awake, a pass over all of them is sooner, and none of this is kept.
 """
@@ -26,7 +26,7 @@ _NOTHING = np.empty(0, np.int64)
 _DEFINITIONS = knob(__name__, "_DEFINITIONS", 32)
 """Of more it takes too long to know when the next window of a group ends."""
 _AWAKE = knob(__name__, "_AWAKE", 4)
-"""Groups for each tuple since the last bound: with fewer of them a pass over all is sooner than timers."""
+"""Groups for each tuple since the last bound: with fewer of them a pass over all is sooner."""
 _TUPLES = knob(__name__, "_TUPLES", 1 << 16)
 """Since the last bound, after which a pass over all groups costs little."""
 
@@ -48,7 +48,7 @@ class SleepingGroups:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of timers, and of the groups that are known to be awake."""
+        """Bytes of these times, and of the groups that are known to be awake."""
         return self._next_end.nbytes + sum(slots.nbytes for slots in self._woken)
 
     def wake(self, slots: Integers) -> None:
@@ -93,7 +93,7 @@ class SleepingGroups:
         return int(np.count_nonzero(least <= self._slicing.units(cut)))
 
     def settle(self, spans: Integers, cut: int) -> None:
-        """Set timers, now that all windows that end by a cut have left, for the groups that were looked at."""
+        """Set the times of groups that were looked at, now that all windows that end by a cut have left."""
         few = _AWAKE * self._tuples < len(spans) and self._slicing.shape.shape[1] <= _DEFINITIONS
         if not few or cut == FOREVER:
             self._tuples = 0

@@ -6,11 +6,10 @@ Windows that are folded in time order, landmark windows and lists of values are 
 them; rows that may be taken back are not folded at all until then.  So such stores are copied (``Copies``), and the
 copy is closed: by the watermark, and then as if the stream had ended.  That costs the state of the groups that are
 asked for, so all that a page touches is looked at together.  Where a tuple of one group concerns windows of others
-(landmark windows, those of the whole stream), and where rows may be taken back, all groups are copied.
+(landmark windows, those of the whole stream), all groups are copied; a store that cannot copy some is saved as a whole.
 """
 
 # Invariant   Looks change nothing.  A definition is in `copied`, or its store is in `grids` or `sessions`.
-#             Stores of windows that can be read go on as the objects that they are: none has an heir.
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Held runs: rows of ``runs.py`` that a store keeps, and those of a group without a look at others.
 
-Rows are kept at two levels, one in which no two belong together and one of those that came since.  When the second
+Rows are kept in two sets, one in which no two belong together and one of those that came since.  When the second
 outgrows the first they are merged, so a row is merged O(log rows) times, and memory is at most twice that of rows that
 differ (of lists, which take longer to merge, three times).  All is done with whole columns: sort, then combine
 neighbours.
