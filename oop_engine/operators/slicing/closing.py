@@ -259,7 +259,8 @@ class Closing:
     def _steps(self, slots: Integers | None, bounds: Any) -> Iterator[Any]:
         """Yield bounds on the way to ``bounds``, so that not too many windows are in memory together, and these.
 
-        By bisection, after the windows of the step before have left: O(log of event time) looks at stores a step.
+        By bisection, after the windows of the step before have left: O(log of event time) looks at stores a step.  What
+        a store still counts below that step, since it counts windows at most, is no reason for a shorter one.
         """
 
         def by(bound: int) -> Any:
@@ -271,16 +272,17 @@ class Closing:
             except ContractError:  # in lulls, which the end of the stream does not have
                 return float(FOREVER)
 
-        step, last = NEVER, int(np.max(bounds))
-        while self._most(slots, bounds) > AT_ONCE:
+        step, gone, last = NEVER, 0.0, int(np.max(bounds))
+        while self._most(slots, bounds) - gone > AT_ONCE:
             low, high = step, last
             while high - low > 1:
                 middle = (low + high) // 2
-                low, high = (low, middle) if most(middle) > AT_ONCE else (middle, high)
-            step = low if low > step and most(low) else high  # the windows of one end leave together
+                low, high = (low, middle) if most(middle) - gone > AT_ONCE else (middle, high)
+            step = low if low > step and most(low) > gone else high  # the windows of one end leave together
             if step == last:
                 break
             yield by(step)
+            gone = left if (left := most(step)) < FOREVER else 0.0
         yield bounds
 
     def _closed(self, slots: Integers | None, bounds: Any) -> Iterable[Page]:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oop_engine import FOREVER, NEVER, Graph, GroupWise, Linear, Operator, Page, Punctuation, Schema, replay
-from oop_engine.aggregates import Median
+from oop_engine.aggregates import CountDistinct, Median
 from oop_engine.extend import Windows
 from oop_engine.operators import (
     AsOf,
@@ -113,8 +113,13 @@ def rows(driver: Driver) -> list[Any]:
     return sorted((sorted(row.items(), key=str) for row in driver.rows()), key=str)
 
 
-def left_in_time(windows: str, by: Sequence[str], steps: Sequence[Step]) -> list[Any]:
-    """The results by definition: of each window the tuples that came before it was complete."""
+def left_in_time(
+    windows: str, by: Sequence[str], steps: Sequence[Step], *, empty: bool, lists: bool
+) -> list[Any]:
+    """The results by definition: of each window the tuples that came before it was complete.
+
+    ``empty``: and the windows between these of a group; ``lists``: with the number of different values.
+    """
     found: dict[Any, list[int]] = {}
     for step, _, bounds in judged(steps, groups=bool(by)):
         for t, k, v in step if isinstance(step, list) else ():
@@ -123,18 +128,26 @@ def left_in_time(windows: str, by: Sequence[str], steps: Sequence[Step]) -> list
                 for start in range((t - range_) // slide * slide, t + 1, slide):
                     if start <= t < start + range_ and start + range_ > bounds[k]:
                         found.setdefault((name, k if by else None, start, start + range_), []).append(v)
+    for name, k in {key[:2] for key in found} if empty else ():
+        range_, slide = LENGTHS[name]
+        starts = [start for n, key, start, _ in found if (n, key) == (name, k)]
+        for start in range(min(starts), max(starts), slide):
+            found.setdefault((name, k, start, start + range_), [])
     made = [
-        {"window": name, "k": k, "window_start": s, "window_end": e, "n": len(vs), "s": sum(vs), "m": max(vs)}
+        {"window": name, "k": k, "window_start": s, "window_end": e, "n": len(vs)}
+        | {"s": sum(vs) if vs else None, "m": max(vs, default=None), "d": len(set(vs))}
         for (name, k, s, e), vs in found.items()
     ]
-    dropped = ["window"] * (len(windows) == 1) + ["k"] * (not by)
+    dropped = ["window"] * (len(windows) == 1) + ["k"] * (not by) + ["d"] * (not lists)
     return sorted((sorted((i for i in r.items() if i[0] not in dropped), key=str) for r in made), key=str)
 
 
 GRID_WAYS: dict[str, tuple[str, dict[str, Any]]] = {
     **{f"{of} by {way}": (of, {"strategy": way}) for of in "ts" for way in ("windows", "panes", "adaptive")},
     "shared slices": ("ts", {}),
-    "with empty windows": ("s", {"empty": True}),
+    **{f"with empty windows of {of}": (of, {"empty": True}) for of in ("s", "t", "ts")},
+    **{f"lists of {of}": (of, {"lists": True}) for of in ("s", "t", "ts")},
+    **{f"lists with empty windows of {of}": (of, {"lists": True, "empty": True}) for of in ("s", "t", "ts")},
     "versions": ("ts", {"emit": Emit(early=AfterCount(1))}),
 }
 
@@ -149,11 +162,14 @@ def test_windows_of_a_grid_get_what_comes_before_they_are_complete(
 ) -> None:
     windows, how = GRID_WAYS[way]
     definitions = GRIDS if len(windows) > 1 else GRIDS[windows]
-    operator = WindowAggregate(definitions, AGGREGATES, by, **how)
+    empty, lists = how.get("empty", False), how.get("lists", False)
+    aggregates = AGGREGATES | ({"d": CountDistinct("v")} if lists else {})
+    options = {name: value for name, value in how.items() if name != "lists"}
+    operator = WindowAggregate(definitions, aggregates, by, **options)
     steps = data.draw(streams(group_wise=bool(by)))
     driver = fed(operator, steps, move=data.draw(st.booleans()))
-    content = sorted((sorted(r.items(), key=str) for r in driver.content() if r["n"]), key=str)
-    assert content == left_in_time(windows, by, steps)
+    content = sorted((sorted(r.items(), key=str) for r in driver.content()), key=str)
+    assert content == left_in_time(windows, by, steps, empty=empty, lists=lists)
     assert driver.operator.counts()["behind"] == sum(sum(behind) for _, behind, _ in judged(steps))
 
 
@@ -297,3 +313,11 @@ def test_landmark_windows_that_are_open_have_them() -> None:
     steps: list[Step] = [[(5, "a", 1), (12, "a", 1)], Linear(15), [(7, "a", 1)]]
     driver = fed(WindowAggregate(Landmark(10), {"n": Count()}), steps)
     assert [(row["window_end"], row["n"]) for row in driver.rows()] == [(10, 1), (20, 3)]
+
+
+@pytest.mark.parametrize("asked", [{"n": Count()}, {"d": CountDistinct("v")}], ids=["numbers", "lists"])
+@pytest.mark.parametrize("late", [105, -(10**12)])
+def test_a_late_tuple_neither_closes_nor_opens_empty_windows(asked: dict[str, Any], late: int) -> None:
+    steps: list[Step] = [[(65, "a", 1)], Linear(200), [(late, "a", 1)], [(255, "a", 1)]]
+    driver = fed(WindowAggregate(Tumbling(10), asked, ("k",), empty=True), steps)
+    assert [row["window_start"] for row in driver.rows()] == list(range(60, 260, 10))

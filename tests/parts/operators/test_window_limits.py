@@ -24,7 +24,14 @@ from oop_engine.operators.slicing.output import PAGE_ROWS
 from oop_engine.operators.slicing.panes import open_spans
 from oop_engine.operators.slicing.stores import adaptive_groups, pane_store, slice_ring, window_store
 from oop_engine.operators.window_aggregate import WindowAggregate
-from oop_engine.operators.windows import Landmark, PartitionedTupleBased, Sliding, Tumbling, TupleBased
+from oop_engine.operators.windows import (
+    Landmark,
+    PartitionedTupleBased,
+    Session,
+    Sliding,
+    Tumbling,
+    TupleBased,
+)
 from oop_engine.testing import Driver, multiset
 from tests.naive.many_windows import many
 from tests.naive.windows import sliding
@@ -202,5 +209,50 @@ def test_windows_that_share_slices_close_in_parts(monkeypatch):
         operator = WindowAggregate({name: Sliding(*d) for name, d in named.items()}, AGGREGATES, by)
         driver = Checked(operator, ROWS).play(data.draw(events(of)))
         assert multiset(driver.rows()) == multiset(many(of, "ts", by, ORACLE, named))
+
+    holds()
+
+
+FAR_ROWS = rows(st.integers(-20, 60).map(lambda t: t * 10**6))
+KNOBS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "windows": (Sliding(9 * 10**6, 3 * 10**6), {"strategy": "windows"}),
+    "panes": (Sliding(9 * 10**6, 3 * 10**6), {"strategy": "panes"}),
+    "adaptive": (Sliding(9 * 10**6, 3 * 10**6), {"strategy": "adaptive"}),
+    "slices": ({"long": Sliding(9 * 10**6, 3 * 10**6), "short": Tumbling(2 * 10**6)}, {}),
+    "lists": (Sliding(9 * 10**6, 3 * 10**6), {"aggregates": {"m": Median("v")}}),
+    "landmark": (Landmark(5 * 10**6, origin=-30 * 10**6), {}),
+    "landmark lists": (Landmark(5 * 10**6, origin=-30 * 10**6), {"aggregates": {"m": Median("v")}}),
+    "empty": (Tumbling(4 * 10**6), {"empty": True}),
+    "empty lists": (Tumbling(4 * 10**6), {"empty": True, "aggregates": {"m": Median("v")}}),
+    "session": (Session(3 * 10**6), {}),
+    "session lists": (Session(3 * 10**6), {"aggregates": {"m": Median("v")}}),
+}
+
+
+@pytest.mark.parametrize("kind", KNOBS)
+def test_steps_to_a_bound_are_as_few_as_windows(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Far apart in time, a step of one unit each would not come to an end."""
+    windows, options = KNOBS[kind]
+    asked = {"aggregates": AGGREGATES, "by": ("k",)} | options
+    steps: list[Any] = []
+    close = closing.Closing._closed
+
+    def counted(self: Any, slots: Any, bounds: Any) -> Any:
+        steps.append(bounds)
+        assert len(steps) < 1_000
+        return close(self, slots, bounds)
+
+    @settings(max_examples=15)
+    @given(data=st.data(), of=FAR_ROWS)
+    def holds(data: st.DataObject, of: list[dict[str, Any]]) -> None:
+        stream = data.draw(events(of, kinds="pgg"))
+        whole = Checked(WindowAggregate(windows, **asked), ROWS).play(stream)
+        with monkeypatch.context() as patch:
+            at_once(patch, 3)
+            patch.setattr(closing.Closing, "_closed", counted)
+            steps.clear()
+            parts = Checked(WindowAggregate(windows, **asked), ROWS).play(stream)
+        assert multiset(parts.rows()) == multiset(whole.rows())
+        assert len(steps) <= len(whole.rows()) + len(stream) + 80  # and one for each second without a tuple
 
     holds()

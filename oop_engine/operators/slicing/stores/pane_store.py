@@ -89,18 +89,14 @@ class PaneStore:
         self._rows.add(panes)
 
     def add_late(self, page: Page, times: Integers, slots: Integers, bounds: Integers) -> None:
-        if not self.grid.extents.landmark:
-            self.add(page, times, slots, len(self.grid.spans))
-            slots, of = np.unique(slots, return_index=True)
-            self.close(slots, bounds[of])  # panes are of many windows: those that have left do so once more
-            return
         first, last = self._wids(page, times)
-        # A window of a group that has ended can change no more.
-        rows = np.flatnonzero((last >= first) & (bounds < FOREVER))
-        first = np.maximum(first, self.grid.extents.closed_by(bounds))[rows]
-        page, times, slots = page.take(rows), times[rows], slots[rows]
-        of_tuple, rows = row_codes([pa.array(slots), pa.array(first)])
-        self._add(self._rows.of_page(page, times, (of_tuple, slots[rows], first[rows], first[rows])))
+        since = np.maximum(first, self.grid.extents.closed_by(bounds))
+        if self.grid.extents.landmark:  # in all from there on, but of a group that has ended none can change
+            last = np.where((last >= first) & (bounds < FOREVER), since, NEVER)
+        rows = np.flatnonzero(last >= since)
+        page, times, slots, first, last = page.take(rows), times[rows], slots[rows], since[rows], last[rows]
+        of_tuple, rows = row_codes([pa.array(slots), pa.array(first), pa.array(last)])
+        self._add(self._rows.of_page(page, times, (of_tuple, slots[rows], first[rows], last[rows])))
 
     def _wids(self, page: Page, times: Integers) -> tuple[Integers, Integers]:
         """Return the first and the last window that each tuple is kept for."""

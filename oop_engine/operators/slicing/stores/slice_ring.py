@@ -103,9 +103,12 @@ class SliceRing:
         windows = min(cut, ring.high + longest) - max(self._over, ring.low)
         in_ring = max(windows, 0) * ring.groups if ring.used else 0
         most: float = (in_ring + len(self._table) * longest) * rate
-        if most > AT_ONCE and slots is not None and self._spans.few(slots):
+        if most > AT_ONCE and slots is not None:
             low, high = self._spans.of[slots].astype(float).T
-            each = np.minimum(high + longest, float(cut)) - np.maximum(low, float(self._over))
+            cuts = self.slicing.base.closed_by(bounds).astype(float)
+            each = np.minimum(high + longest, cuts) - np.maximum(
+                low, np.maximum(self._done[slots], self._over)
+            )
             most = min(most, float(np.maximum(each, 0).sum() * rate))
         elif most > AT_ONCE and self._over > NEVER and last < FOREVER:
             groups = self._sleeping.closing(self._spans.of, self._groups_until(cut), self._over, cut)
