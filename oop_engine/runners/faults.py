@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import isawaitable
-from typing import TYPE_CHECKING, NoReturn
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from oop_engine.core.errors import ContractError, EngineError, OperatorError
 from oop_engine.core.operator import Message, Operator
@@ -20,7 +21,18 @@ from oop_engine.runners.dispatch import Result, Signal
 if TYPE_CHECKING:
     from asyncio import CancelledError  # which a plain loop does without until there is an error
 
-__all__ = ["blame", "blame_part", "cancelling", "deliver", "faults", "first_of", "taken", "wrapped"]
+__all__ = [
+    "blame",
+    "blame_part",
+    "cancelling",
+    "counts_of",
+    "deliver",
+    "faults",
+    "first_of",
+    "place_of",
+    "taken",
+    "wrapped",
+]
 
 
 def faults() -> tuple[type[BaseException], ...]:
@@ -40,7 +52,32 @@ def blame(
     """Raise the error that an operator has just raised over a message, with the place."""
     of_port = f"input {operator.inputs[port]!r}, " if len(operator.inputs) > 1 else ""
     of_port = of_port if message is not Signal.TICK else ""
-    place = f"graph {graph!r}, operator {node!r} ({type(operator).__name__}), {of_port}{_in_words(message)}"
+    _raise_at(f"{place_of(graph, node, operator)}, {of_port}{_in_words(message)}", error)
+
+
+def place_of(graph: str, node: str, operator: Operator) -> str:
+    """Return how messages name an operator of a graph."""
+    return f"graph {graph!r}, operator {node!r} ({type(operator).__name__})"
+
+
+def counts_of(place: str, operator: Operator) -> dict[str, int]:
+    """Return the counts of an operator.
+
+    Raises an error of its own with the ``place``, and ``ContractError`` for what are no counts.
+    """
+    try:
+        counts: Any = operator.counts()
+    except faults() as error:
+        _raise_at(f"{place}, counts()", error)
+    if isinstance(counts, dict) and all(
+        isinstance(name, str) and isinstance(number, Integral) for name, number in counts.items()
+    ):
+        return counts
+    msg = f"{place}: counts() must return whole numbers by their names, such as {{'late': 3}}; got {counts!r:.80}"
+    raise ContractError(msg)
+
+
+def _raise_at(place: str, error: BaseException) -> NoReturn:
     if isinstance(error, EngineError):
         error.args = (f"{place}: {error}",)
         raise error

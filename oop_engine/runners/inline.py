@@ -25,6 +25,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.runners import states
 from oop_engine.runners.dispatch import Result, Signal, Watch, not_open, statistics_of
 from oop_engine.runners.door import RowLane, admitted
+from oop_engine.runners.faults import counts_of, place_of
 from oop_engine.runners.feeds.far_times import FarTimes
 from oop_engine.runners.feeds.forms import Intake
 from oop_engine.runners.feeds.kinds import MESSAGES
@@ -89,8 +90,8 @@ class Inline:
 
     @property
     def statistics(self) -> Statistics:
-        """The figures of the run so far."""
-        for worker in self._workers.values():
+        """The figures of the run so far; after an error, those of the last look at an operator."""
+        for worker in self._workers.values() if self._fault is None else ():
             if not worker.in_hand:
                 worker.read_state()
                 worker.read_counts()
@@ -249,7 +250,8 @@ class Inline:
         """
         states.restore(self.plan.name, _OWN_NAME, self.operators, saved, self._load)
         for name, operator in self.operators.items():
-            self._agenda.statistics.operators[name].before = operator.counts()
+            place = place_of(self.plan.name, name, operator)
+            self._agenda.statistics.operators[name].before = counts_of(place, operator)
 
     def _save(self) -> dict[str, Any]:
         """Return which sources have ended, and the last moment of each."""

@@ -37,7 +37,7 @@ from oop_engine.runners.changes import Changes
 from oop_engine.runners.clocks import Clocks
 from oop_engine.runners.dispatch import Result, Signal, not_open, statistics_of
 from oop_engine.runners.door import RowLane, admitted
-from oop_engine.runners.faults import cancelling, faults, first_of
+from oop_engine.runners.faults import cancelling, counts_of, faults, first_of, place_of
 from oop_engine.runners.feeds.bad_rows import BadRows, Refusals, Refuse
 from oop_engine.runners.feeds.far_times import FarTimes
 from oop_engine.runners.feeds.forms import RING, Intake
@@ -450,12 +450,12 @@ class Local:
         """The figures of the run so far.
 
         States are looked at before a bound behind a page, after the first message and every 64, and here, unless from
-        another thread.
+        another thread or after an error.
         """
-        here = self._thread in (None, get_ident())
+        here = self._thread in (None, get_ident()) and self._fault is None
         for name, station in self._stations.items() if here else ():
             if not station.inbox.busy:
-                self._statistics.operators[name].counts = station.operator.counts()
+                self._statistics.operators[name].counts = self._counts(name)
                 if station.unseen:
                     self.way.look(station, 0, Signal.TICK)
         return self._statistics
@@ -487,8 +487,12 @@ class Local:
             self._load(own, fresh)
 
         states.restore(self.plan.name, "Local", self.operators, saved, load, fresh)
-        for name, operator in self.operators.items():
-            self._statistics.operators[name].before = operator.counts()
+        for name in self.operators:
+            self._statistics.operators[name].before = self._counts(name)
+
+    def _counts(self, name: str) -> dict[str, int]:
+        operator = self.operators[name]
+        return counts_of(place_of(self.plan.name, name, operator), operator)
 
     def leave(self) -> None:
         """Let the block be left without ending the sources: nothing that is incomplete comes out, nor anything else.
@@ -497,14 +501,15 @@ class Local:
         """
         if self._thread is not None and get_ident() != self._thread:
             self._check_running()
+        read = [] if self._fault is not None else list(self.operators)
         self._stop(self._outside())
         self._ended.update(self._now)
         self._open.clear()
-        for name, operator in self.operators.items():
-            self._statistics.operators[name].counts = operator.counts()
         tasks = [*filter(None, self._workers), *self._soon.values(), *self._endings]
         for task in sorted(tasks, key=asyncio.Task.get_name):
             task.cancel()
+        for name in read:
+            self._statistics.operators[name].counts = self._counts(name)
 
     @property
     def in_step(self) -> bool:
@@ -592,7 +597,7 @@ class Local:
                 if isinstance(envelope.message, Signal):
                     await self._tick(station, envelope)
             if not ports:
-                self._statistics.operators[name].counts = station.operator.counts()
+                self._statistics.operators[name].counts = self._counts(name)
                 for routes in station.routes:
                     await self.way.send(routes, Signal.END, envelope.now, envelope.born)
             inbox.done()

@@ -12,6 +12,7 @@ from oop_engine.core.operator import Operator, State
 from oop_engine.core.registry import is_ours
 from oop_engine.core.saved import Saved
 from oop_engine.core.snapshot import frozen, pack, unpack
+from oop_engine.runners.faults import counts_of
 
 __all__ = ["RUNNER", "captured", "restore", "snapshot"]
 
@@ -81,11 +82,7 @@ def _whole(node: str, operator: Operator) -> dict[str, Any]:
 def _size(place: str, operator: Operator) -> State:
     """Return the size of a state; raises ``ContractError`` if its numbers are none that a checkpoint can keep."""
     state: Any = operator.state()
-    counts: Any = operator.counts()
-    given = counts
-    if not isinstance(given, dict) or not all(isinstance(each, Integral) for each in counts.values()):
-        msg = f"{place}: counts() must return whole numbers by their names, such as {{'late': 3}}; got {given!r:.80}"
-        raise ContractError(msg)
+    counts_of(place, operator)
     if isinstance(state, State) and all(map(_is_size, state)):
         return state
     msg = f"{place}: state() must return a State of whole numbers from 0 on; got {state!r:.80}"

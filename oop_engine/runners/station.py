@@ -24,7 +24,7 @@ from oop_engine.runners.backlog import Backlog, Envelope, Leave
 from oop_engine.runners.changes import Changes
 from oop_engine.runners.clocks import Clocks
 from oop_engine.runners.dispatch import DONE, EMITTED, Result, Route, Signal, check_emission, handle
-from oop_engine.runners.faults import blame, cancelling, deliver, faults, taken, wrapped
+from oop_engine.runners.faults import blame, cancelling, deliver, faults, place_of, taken, wrapped
 from oop_engine.system.knobs import knob
 from oop_engine.system.stopwatch import wall
 
@@ -250,8 +250,7 @@ class Way:
         if not isinstance(error, Exception):
             if cancelling():
                 raise error
-            place = f"graph {self._graph!r}, operator {station.name!r} ({type(station.operator).__name__})"
-            failed = wrapped(place, error)
+            failed = wrapped(place_of(self._graph, station.name, station.operator), error)
             self._failed(failed)
             raise failed from error
         self._failed(error)

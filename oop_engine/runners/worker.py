@@ -30,7 +30,7 @@ from oop_engine.runners.dispatch import (
     check_emission,
     handle,
 )
-from oop_engine.runners.faults import blame, deliver, faults
+from oop_engine.runners.faults import blame, counts_of, deliver, faults, place_of
 from oop_engine.system.knobs import knob
 from oop_engine.system.stopwatch import wall
 
@@ -262,7 +262,8 @@ class Worker:
 
     def read_counts(self) -> None:
         """Take the counts of the operator (late tuples...) into the statistics."""
-        self._statistics.counts = self.operator.counts()
+        place = place_of(self._agenda.plan.name, self.name, self.operator)
+        self._statistics.counts = counts_of(place, self.operator)
 
     def _emit(self, port: int, message: Message, moment: int, now: int, born: float) -> int:
         """Queue an output; return its moment."""

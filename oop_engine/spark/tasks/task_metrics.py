@@ -12,6 +12,7 @@ import msgpack
 
 from oop_engine.core.graphs.statistics import OperatorStatistics, Statistics
 from oop_engine.core.operator import State
+from oop_engine.runners.faults import counts_of, place_of
 from oop_engine.runners.inline import Inline
 from oop_engine.spark.tasks.record import METRICS, Record
 
@@ -42,7 +43,7 @@ def metrics_of(
     operators = {
         name: {
             "held": op.state()._asdict(),
-            "counts": op.counts(),
+            "counts": counts_of(place_of(inline.plan.name, name, op), op),
             "busy_s": inline.statistics.operators[name].busy_s,
         }
         for name, op in inline.operators.items()

@@ -98,6 +98,95 @@ def test_a_cancelled_error_of_a_state_does_not_let_local_hang() -> None:
         replay(chain(Sick(), Hold()), {"source": PAGES}, on="local")
 
 
+BAD_COUNTS: dict[str, tuple[Any, str]] = {
+    "none": (
+        None,
+        r"\): counts\(\) must return whole numbers by their names, such as {'late': 3}; got None$",
+    ),
+    "floats": ({"late": 1.5}, r"\): counts\(\) must return .*; got {'late': 1.5}$"),
+    "numbers": ({3: 1}, r"\): counts\(\) must return .*; got {3: 1}$"),
+    "error": (KeyError("mine"), r"\), counts\(\): KeyError: 'mine'$"),
+    "ours": (ContractError("no clock"), r"\), counts\(\): no clock$"),
+    "cancelled": (asyncio.CancelledError("mine"), r"\), counts\(\): CancelledError: mine$"),
+}
+
+
+class Miscounts(Operator):
+    def __init__(self, counts: Any) -> None:
+        self.returned = counts
+
+    def counts(self) -> Any:
+        if isinstance(self.returned, BaseException):
+            raise type(self.returned)(*self.returned.args)  # a new one: its place is put into it
+        return self.returned
+
+
+@BOTH
+@pytest.mark.parametrize("case", BAD_COUNTS)
+def test_counts_that_are_none_name_their_operator(on: Runner, case: str) -> None:
+    counts, words = BAD_COUNTS[case]
+    with pytest.raises(
+        (OperatorError, ContractError), match=rf"^graph 'chain', operator 'o1' \(Miscounts{words}"
+    ):
+        replay(chain(Operator(), Miscounts(counts), Hold()), {"source": PAGES}, on=on)
+
+
+@pytest.mark.parametrize("case", BAD_COUNTS)
+async def test_so_do_they_while_a_graph_runs_and_when_it_is_left(case: str) -> None:
+    counts, words = BAD_COUNTS[case]
+    refused = pytest.raises(
+        (OperatorError, ContractError), match=rf"^graph 'chain', operator 'o0' \(Miscounts{words}"
+    )
+    inline = Inline(chain(Miscounts(counts)), print)
+    with refused:
+        _ = inline.statistics
+    with refused:
+        inline.restore(Inline(chain(Miscounts({})), print).snapshot())
+    async with Local(chain(Miscounts(counts)), print) as local:
+        with refused:
+            _ = local.statistics
+        with refused:
+            local.leave()
+
+
+@BOTH
+async def test_after_an_error_no_operator_is_asked_for_figures(on: Runner) -> None:
+    class Half(Raises):
+        """Its state is none once its work has broken off."""
+
+        broken = False
+
+        def on_page(self, port: int, page: Page) -> Iterator[Emission]:
+            self.broken = True
+            return super().on_page(port, page)
+
+        def state(self) -> State:
+            return State(tuples=1 // (not self.broken))
+
+        def counts(self) -> dict[str, int]:
+            return {"broken": 1 // (not self.broken)}
+
+    graph = chain(Half(KeyError("mine")), Hold())
+    if on == "inline":
+        inline = Inline(graph, print)
+        inline.push("source", PAGES[0])
+        with pytest.raises(OperatorError, match="KeyError: 'mine'"):
+            inline.drain()
+        statistics = inline.statistics
+    else:
+        local = Local(graph, print)
+        with pytest.raises(OperatorError, match="KeyError: 'mine'"):
+            await _settled(local, PAGES[0])
+        statistics = local.statistics
+    assert statistics.operators["o0"].counts == {}
+
+
+async def _settled(local: Local, page: Any) -> None:
+    async with local:
+        await local.push("source", page)
+        await local.settle()
+
+
 @BOTH
 @pytest.mark.parametrize(
     ("at", "words"),
