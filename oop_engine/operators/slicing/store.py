@@ -85,10 +85,7 @@ class Store(Holder, Protocol):
 
 
 class OnTime:
-    """A store whose windows follow from their tuples: one that comes late would change windows that have left.
-
-    Windows that leave take about as much memory as the tuples and runs that they were: none are foretold but the first.
-    """
+    """A store whose windows follow from their tuples: one that comes late would change windows that have left."""
 
     def add_late(self, page: Page, times: Integers, slots: Integers, bounds: Integers) -> None:
         """Leave the tuples out."""
