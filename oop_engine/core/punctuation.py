@@ -254,7 +254,7 @@ def shift(bound: int | NDArray[np.int64], by: int) -> int | NDArray[np.int64]:
     by = min(max(by, -FOREVER), FOREVER)
     if isinstance(bound, np.ndarray):
         low, high = (NEVER - min(by, 0)), (FOREVER - max(by, 0))
-        moved = np.clip(bound, low, high) + by
+        moved = np.minimum(np.maximum(bound, low), high) + by
         return np.where((bound == NEVER) | (bound == FOREVER), bound, moved)
     if bound in (NEVER, FOREVER):
         return bound

@@ -474,7 +474,7 @@ def occurring(slots: Integers, size: int) -> Integers:
         return some[first]
     seen = np.zeros(size, np.bool_)
     seen[slots] = True
-    return np.flatnonzero(seen)
+    return seen.nonzero()[0]
 
 
 def comparable(column: pa.Array) -> pa.Array:

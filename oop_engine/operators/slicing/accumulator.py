@@ -85,7 +85,7 @@ class Accumulator(ABC):
 
     def empty(self, rows: int) -> Arrays:
         """Return states of no values."""
-        return tuple(filled(rows, value) for value in self.identity)
+        return tuple(map(filled, repeat(rows), self.identity))
 
     def saved(self, state: Arrays) -> list[Any]:
         """Return states for a snapshot."""
@@ -136,9 +136,9 @@ class Accumulator(ABC):
         """
         return 0
 
-    def add_runs(self, state: Arrays, starts: Integers, tuples: int, inputs: Arrays) -> None:
-        """Add the tuples from ``starts[i]`` (ascending, the first 0) to the next to row ``i``, all of so many."""
-        self.add(state, np.repeat(np.arange(starts.size), np.diff(starts, append=tuples)), inputs)
+    def add_runs(self, state: Arrays, starts: Integers, ends: Integers, inputs: Arrays) -> None:
+        """Add the tuples from ``starts[i]`` (ascending, the first 0) to ``ends[i]``, the next one, to row ``i``."""
+        self.add(state, np.arange(starts.size).repeat(ends - starts), inputs)
 
     def update(
         self, state: Arrays, rows: Integers, starts: Integers, lo: int, hi: int, inputs: Arrays

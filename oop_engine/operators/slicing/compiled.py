@@ -52,8 +52,7 @@ class Compiled(Accumulator):
         if at >= 0:
             self._check(int(rows[at]))
 
-    def add_runs(self, state: Arrays, starts: Integers, tuples: int, inputs: Arrays) -> None:
-        starts, ends = fixed(starts), fixed(np.append(starts[1:], tuples)[: starts.size])
+    def add_runs(self, state: Arrays, starts: Integers, ends: Integers, inputs: Arrays) -> None:
         self._check(self._loops.add_runs(self.monoid, state, starts, ends, inputs[:-1], inputs[-1]))
 
     def update(

@@ -9,6 +9,7 @@ shrinks when most of it is free.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -51,9 +52,12 @@ class States:
     """
 
     def __init__(self, parts: Sequence[Part], rows: int = 0, columns: list[Arrays] | None = None) -> None:
-        self._accumulators = [accumulator(part) for part in parts]
+        self._accumulators = list(map(accumulator, parts))
         self.columns = self.empty(rows) if columns is None else columns
-        self.row_bytes = sum(value.nbytes for c in self._accumulators for value in c.identity)
+
+    @cached_property
+    def row_bytes(self) -> int:
+        return sum(value.nbytes for of in self._accumulators for value in of.identity)
 
     def prepare(self, page: Page, times: Integers) -> list[Arrays]:
         """Return the inputs of ``update``, of the tuples of ``page``."""
@@ -64,10 +68,11 @@ class States:
         for c, state, arrays in zip(self._accumulators, self.columns, inputs, strict=True):
             c.add(state, rows, arrays)
 
-    def add_runs(self, starts: Integers, tuples: int, inputs: Sequence[Arrays]) -> None:
-        """Add the tuples from each of ``starts`` (ascending, the first 0) to the next to a row, all of so many."""
+    def add_runs(self, starts: Integers, ends: Integers, inputs: Sequence[Arrays]) -> None:
+        """Add the tuples from each of ``starts`` (ascending, the first 0) to its end, the next one, to a row."""
+        starts, ends = fixed(starts), fixed(ends)
         for c, state, arrays in zip(self._accumulators, self.columns, inputs, strict=True):
-            c.add_runs(state, starts, tuples, arrays)
+            c.add_runs(state, starts, ends, arrays)
 
     def update(self, rows: Integers, starts: Integers, lo: int, hi: int, inputs: Sequence[Arrays]) -> None:
         """Add tuples ``lo`` to ``hi``, each to ``rows[starts[i]:starts[i + 1]]``."""

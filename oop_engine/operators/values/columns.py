@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ __all__ = [
     "begins_of",
     "by_slot",
     "bytes_of",
+    "ends_of",
     "filled_up",
     "joined",
     "looked_up",
@@ -36,8 +39,8 @@ def new_rows(*columns: NDArray[Any]) -> NDArray[np.bool_]:
     >>> new_rows(np.array([1, 1, 2, 2]), np.array([5, 5, 5, 6])).tolist()
     [True, False, True, True]
     """
-    new = np.ones(columns[0].size, np.bool_)
-    new[1:] = columns[0][1:] != columns[0][:-1]
+    new = np.empty(columns[0].size, np.bool_)
+    new[:1], new[1:] = True, columns[0][1:] != columns[0][:-1]
     for column in columns[1:]:
         new[1:] |= column[1:] != column[:-1]
     return new
@@ -45,7 +48,18 @@ def new_rows(*columns: NDArray[Any]) -> NDArray[np.bool_]:
 
 def begins_of(*columns: NDArray[Any]) -> Integers:
     """Return the rows of ``new_rows``."""
-    return np.flatnonzero(new_rows(*columns))
+    return new_rows(*columns).nonzero()[0]
+
+
+def ends_of(starts: Integers, rows: int) -> Integers:
+    """Return the end of each of some stretches of rows: where the next one starts, and of the last ``rows``.
+
+    >>> ends_of(np.array([0, 2, 5]), 7).tolist()
+    [2, 5, 7]
+    """
+    ends = np.empty(starts.size, np.int64)
+    ends[:-1], ends[-1:] = starts[1:], rows
+    return ends
 
 
 def spread(low: Integers, widths: Integers) -> tuple[Integers, Integers]:
@@ -56,8 +70,8 @@ def spread(low: Integers, widths: Integers) -> tuple[Integers, Integers]:
     >>> [column.tolist() for column in spread(np.array([7, 3]), np.array([1, 2]))]
     [[0, 1, 1], [7, 3, 4]]
     """
-    of = np.repeat(np.arange(widths.size), widths)
-    return of, np.arange(of.size) - np.repeat(np.cumsum(widths) - widths - low, widths)
+    of = np.arange(widths.size).repeat(widths)
+    return of, np.arange(of.size) - (widths.cumsum() - widths - low).repeat(widths)
 
 
 def by_slot(slots: Integers, values: Any, size: int, other: Any) -> NDArray[Any]:
@@ -91,7 +105,8 @@ def looked_up(held: Integers, slots: Integers, values: Any, other: Any) -> NDArr
 
 def rows_of(states: States, rows: NDArray[Any] | slice) -> list[tuple[NDArray[Any], ...]]:
     """Return some rows of states."""
-    return [tuple(column[rows] for column in state) for state in states]
+    take = itemgetter(rows)
+    return [tuple(map(take, state)) for state in states]
 
 
 def joined(states: Iterable[States]) -> list[tuple[NDArray[Any], ...]]:
@@ -101,7 +116,7 @@ def joined(states: Iterable[States]) -> list[tuple[NDArray[Any], ...]]:
 
 def bytes_of(states: States) -> int:
     """Return the bytes of all columns."""
-    return sum(column.nbytes for state in states for column in state)
+    return sum(map(attrgetter("nbytes"), chain.from_iterable(states)))
 
 
 def filled_up(column: NDArray[Any], size: int, value: Any) -> NDArray[Any]:

@@ -144,14 +144,16 @@ class Levels(Generic[R]):
 
     def clear(self) -> None:
         """Have no rows."""
-        self._levels, self._settled, self.count = list[_Level[R]](), True, 0
+        self._levels: list[_Level[R]] = []
+        self._settled, self.count = True, 0
 
     def put(self, rows: R) -> None:
         """Take rows in.  O(log rows) each, amortised."""
-        if not rows.size:
+        level = _Level(rows)
+        if not level.size:
             return
-        self._levels.append(_Level(rows))
-        self._settled, self.count = False, self.count + rows.size
+        self._levels.append(level)
+        self._settled, self.count = False, self.count + level.size
         if len(self._levels) > _MANY:
             self._settle()
 

@@ -45,8 +45,8 @@ class Capped(Folding):
     def due(self, view: SliceView) -> Due:
         groups, bounds = view.groups, view.bounds[view.groups]
         complete = (view.last + self.gap < bounds) | (view.first + self.most <= bounds)
-        complete[np.setdiff1d(np.arange(groups.size), view.begins[1:] - 1)] = True  # the next one has begun
-        rows = np.flatnonzero(complete)
+        complete[:-1] |= groups[1:] == groups[:-1]  # the next one has begun
+        (rows,) = complete.nonzero()
         keep = view.begins[1:] - ~complete[view.begins[1:] - 1]
         return Due(groups[rows], view.first[rows], self._ends(view)[rows], rows, rows + 1, keep, view.cut)
 

@@ -107,7 +107,8 @@ class SliceView(NamedTuple):
     @property
     def groups(self) -> Integers:
         """The group of each slice."""
-        return np.repeat(np.arange(self.begins.size - 1), np.diff(self.begins))
+        groups: Integers = np.arange(self.begins.size - 1).repeat(self.begins[1:] - self.begins[:-1])
+        return groups
 
     def row(self, column: Integers, groups: Integers, wanted: Integers) -> Integers:
         """Return the first row of each of ``groups`` in which an ascending column is ``wanted`` or more.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oop_engine.core.punctuation import FOREVER
-from oop_engine.operators.values.columns import Integers, begins_of
+from oop_engine.operators.values.columns import Integers, begins_of, ends_of
 
 __all__ = ["Bounds", "last_bounds"]
 
@@ -15,7 +15,7 @@ __all__ = ["Bounds", "last_bounds"]
 def last_bounds(slots: Integers, below: Integers) -> tuple[Integers, Integers]:
     """Return the bound of each of some groups, by group; of those named twice the last one."""
     order = np.argsort(slots, kind="stable")
-    order = order[np.append(begins_of(slots[order])[1:], slots.size) - 1]
+    order = order[ends_of(begins_of(slots[order]), slots.size) - 1]
     return slots[order], below[order]
 
 

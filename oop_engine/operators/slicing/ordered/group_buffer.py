@@ -24,7 +24,7 @@ from oop_engine.operators.ordering.reorder_buffer import ReorderBuffer
 from oop_engine.operators.ordering.time_sorted import reordered
 from oop_engine.operators.slicing.compiled import fixed
 from oop_engine.operators.slicing.slot_times import SlotTimes
-from oop_engine.operators.values.columns import Integers, begins_of, spread
+from oop_engine.operators.values.columns import Integers, begins_of, ends_of, spread
 
 __all__ = ["GroupBuffer", "slots_of"]
 
@@ -74,7 +74,7 @@ class _Run:
         if not self.gone:
             return self.page
         first = begins_of(self.slots)
-        begin, end = first + self.left[first], np.append(first[1:], self.slots.size)
+        begin, end = first + self.left[first], ends_of(first, self.slots.size)
         return reordered(self.page, spread(begin, end - begin)[1])
 
 

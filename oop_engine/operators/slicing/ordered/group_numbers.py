@@ -16,21 +16,20 @@ from oop_engine.operators.windows.folding import FinalTuples, SliceView
 
 __all__ = ["GroupNumbers"]
 
-_DONE, _CUT, _CAME = range(3)
 _BEGUN = np.array([[0], [NEVER], [0]])
 _NO_SLOTS = np.empty(0, np.int64)
 
 
 class GroupNumbers:
-    """Three integers of each group, or one set ``of_stream``, and which groups are living.
+    """Three integers of each group (slots,), or one set ``of_stream`` (1,), and which groups are living.
 
-    The integers are how many tuples were final, the number of the definition, and how many tuples came.  A group is
-    living if it has tuples or slices, and where the definition ``counts``, if it has counted one.
+    The integers are how many tuples were final (``done``), the number of the definition (``cut``), and how many came.
+    A group is living if it has tuples or slices, and where the definition ``counts``, if it has counted one.
     """
 
     def __init__(self, *, of_stream: bool, counts: bool) -> None:
         self._of_stream, self._counts = of_stream, counts and not of_stream
-        self._numbers = np.empty((3, 0), np.int64)
+        self._take(np.empty((3, 0), np.int64))
         self._living = np.zeros(0, np.bool_)  # (slots,)
         self.groups = self.alive = 0
         self.reserve(1)
@@ -40,17 +39,10 @@ class GroupNumbers:
         """Bytes, with the room there is for more."""
         return self._numbers.nbytes + self._living.nbytes
 
-    @property
-    def done(self) -> Integers:
-        """How many tuples of each group were final, (slots,); where it is one stream, (1,)."""
-        done: Integers = self._numbers[_DONE]
-        return done
-
-    @property
-    def cut(self) -> Integers:
-        """The number of the definition, likewise."""
-        cut: Integers = self._numbers[_CUT]
-        return cut
+    def _take(self, numbers: Integers) -> None:
+        """Let these be the integers."""
+        self._numbers = numbers
+        self.done, self.cut, self._came = numbers
 
     def reserve(self, groups: int) -> None:
         """Make room for so many groups; O(1) amortised each."""
@@ -58,7 +50,7 @@ class GroupNumbers:
         more = 0 if self._of_stream and self._numbers.size else groups - self._numbers.shape[1]
         if more > 0:
             more = max(more, self._numbers.shape[1] // 2)
-            self._numbers = np.concatenate([self._numbers, _BEGUN.repeat(more, axis=1)], axis=1)
+            self._take(np.concatenate([self._numbers, _BEGUN.repeat(more, axis=1)], axis=1))
         if groups > (size := self._living.size):
             self._living = filled_up(self._living, max(groups, 3 * size // 2), False)
 
@@ -75,18 +67,17 @@ class GroupNumbers:
         at_bound = np.zeros(slots.size, np.bool_) if tagged is None else np.isin(slots, tagged)
         if self._of_stream and tagged is not None:
             at_bound[:] = tagged.size > 0
-        found = np.searchsorted(slots, of)
-        found[np.append(slots, -1)[found] != of] = -1
+        found = slots.searchsorted(of)
+        found[np.concatenate([slots, [-1]])[found] != of] = -1
         own = bounds.of(slots), self.done[slots], self.cut[slots], at_bound
-        begins = np.append(starts, table.slots.size)
+        begins = np.concatenate([starts, [table.slots.size]])
         columns = begins, table.places, table.first, table.last, *own
         return SliceView(*columns, final, found, table.kept), slots
 
     def number(self, slots: Integers) -> Integers:
         """Count tuples as they come; return how many of its group came before each."""
-        came = self._numbers[_CAME]
-        numbers: Integers = came[slots] + ranks(slots)
-        np.maximum.at(came, slots, numbers + 1)
+        numbers: Integers = self._came[slots] + ranks(slots)
+        np.maximum.at(self._came, slots, numbers + 1)
         return numbers
 
     def clear(self, slots: Integers) -> None:
@@ -103,7 +94,7 @@ class GroupNumbers:
     def revive(self, slots: Integers, living: NDArray[np.bool_]) -> None:
         """Learn which of some different groups have tuples or slices."""
         if self._counts:
-            living = living | (self._numbers[:, slots][[_DONE, _CAME]] > 0).any(axis=0)
+            living = living | (self.done[slots] > 0) | (self._came[slots] > 0)
         self.alive += int(np.count_nonzero(living)) - int(np.count_nonzero(self._living[slots]))
         self._living[slots] = living
 
@@ -115,7 +106,7 @@ class GroupNumbers:
         """Let only the groups ``kept`` of so many stay."""
         self.reserve(groups)
         if not self._of_stream:
-            self._numbers = self._numbers[:, kept]
+            self._take(self._numbers[:, kept])
         self._living, self.groups = self._living[kept], kept.size
         self.alive = int(np.count_nonzero(self._living))
         self.reserve(1)
@@ -123,7 +114,7 @@ class GroupNumbers:
     def copied(self, slots: Integers) -> GroupNumbers:
         """Return the numbers of some groups as those of the groups 0, 1, ..., of which none is living."""
         other = GroupNumbers(of_stream=self._of_stream, counts=self._counts)
-        other._numbers = self._numbers.copy() if self._of_stream else self._numbers[:, slots]
+        other._take(self._numbers.copy() if self._of_stream else self._numbers[:, slots])
         other.reserve(max(slots.size, 1))
         return other
 
@@ -132,6 +123,6 @@ class GroupNumbers:
 
     def load(self, saved: Saved, name: str, groups: int) -> None:
         """Take the numbers of so many groups, of which none is living."""
-        self._numbers = saved.integers(name, (3, 1 if self._of_stream else max(groups, 1)))
+        self._take(saved.integers(name, (3, 1 if self._of_stream else max(groups, 1))))
         self._living, self.groups, self.alive = np.zeros(0, np.bool_), 0, 0
         self.reserve(max(groups, 1))

@@ -44,7 +44,7 @@ from oop_engine.operators.slicing.output import Output
 from oop_engine.operators.slicing.slot_times import SlotTimes
 from oop_engine.operators.slicing.store import OnTime
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
-from oop_engine.operators.values.columns import Integers, begins_of, filled_up
+from oop_engine.operators.values.columns import Integers, begins_of, ends_of, filled_up
 from oop_engine.operators.values.levels import Levels
 from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, SliceView
 from oop_engine.system.knobs import knob
@@ -153,7 +153,7 @@ class OrderedStore(OnTime):
 
     def _touched(self, bound: int, taken: Taken | None, tagged: Integers | None) -> Integers | None:
         """Return the groups that a bound of all touches, ascending; None: all, or slices are of the whole stream."""
-        few = len(self._resting) <= _FEW
+        few = self._resting.count <= _FEW
         if self._definition.whole_stream or few or bound == FOREVER or not self._waits:
             return None
         found = [self._due.until(bound)]
@@ -199,9 +199,8 @@ class OrderedStore(OnTime):
     def _watch(self, bounds: Bounds, looked: Integers) -> None:
         """Learn which bounds groups wait for, and their least stamps, of those that were looked at."""
         view, slots = self._numbers.view(self._table, bounds)
-        gone = np.setdiff1d(looked, slots, assume_unique=True)
-        self._due.clear(gone)
-        self._stamps.clear(gone)
+        self._due.clear(looked)
+        self._stamps.clear(looked)
         if slots.size:
             due = next_due_of(self._definition, view) if self._waits else None
             if due is not None:
@@ -220,14 +219,16 @@ class OrderedStore(OnTime):
         by = np.zeros_like(taken.slots) if self._divided else taken.slots
         final, of = numbered(taken, by, self._numbers.done, self._table)
         places = places_of(self._definition, final)
-        self._numbers.done[of] += np.diff(final.starts, append=by.size)
+        self._numbers.done[of] += ends_of(final.starts, by.size) - final.starts
         slots, some = taken.slots, final
         if places.min(initial=0) < 0:
-            inside = np.flatnonzero(places >= 0)
+            (inside,) = (places >= 0).nonzero()
             some, places, slots = final.take(inside), places[inside], slots[inside]
         if self._divided:
             starts = begins_of(places)
-            edges = rows_from(np.zeros_like(starts), places, some.times, starts, [])
+            edges = rows_from(
+                np.zeros_like(starts), places, some.times, starts, ends_of(starts, places.size), []
+            )
             self._edges = self._edges.with_more(edges, ())
             if (slots[1:] < slots[:-1]).any():
                 order = time_order(slots)
@@ -256,7 +257,7 @@ class OrderedStore(OnTime):
         keep = np.where(view.ended, view.begins[1:], due.keep)
         self._numbers.cut[slots] = due.cut
         if (keep > view.begins[:-1]).any():
-            rows = np.flatnonzero(np.arange(view.places.size) >= np.repeat(keep, np.diff(view.begins)))
+            (rows,) = (np.arange(view.places.size) >= keep[view.groups]).nonzero()
             if self._divided:
                 least = self._edges.places[rows[0]] if rows.size else FOREVER
                 self._edges = self._edges.take(rows)

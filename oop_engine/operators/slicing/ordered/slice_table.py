@@ -24,6 +24,7 @@ from oop_engine.operators.values.columns import (
     Integers,
     begins_of,
     bytes_of,
+    ends_of,
     joined,
     new_rows,
     rows_of,
@@ -75,7 +76,7 @@ class SliceRows(NamedTuple):
         if not others:
             return self
         every = [self, *others]
-        (slots, places, first, last), *states = joined([some[:4], *some.states] for some in every)
+        (slots, places, first, last), *states = joined([[some[:4], *some.states] for some in every])
         kept = [some.kept for some in every if some.kept is not None]
         rows = SliceRows(slots, places, first, last, states, pa.concat_batches(kept) if kept else None)
         sorted_ = (slots[1:] >= slots[:-1]).all()
@@ -91,7 +92,7 @@ class SliceRows(NamedTuple):
         if not self.size:
             return more
         both = self.joined(more)
-        again = np.flatnonzero(~new_rows(both.slots, both.places))
+        again = (~new_rows(both.slots, both.places)).nonzero()[0]
         try:
             return both._joined(again, parts) if again.size else both
         except SumOverflowError as error:
@@ -105,12 +106,12 @@ class SliceRows(NamedTuple):
         """
         starts = np.empty(places.size, np.int64)
         starts = starts[: number_runs(fixed(slots), fixed(places), starts)].copy()
-        states = States(parts, starts.size)
-        new = rows_from(slots[starts], places, page.times, starts, states.columns)
+        states, ends = States(parts, starts.size), ends_of(starts, places.size)
+        new = rows_from(slots[starts], places, page.times, starts, ends, states.columns)
         if self.kept is not None:
             new = new._replace(kept=page.batch.select(self.kept.schema.names))
         try:
-            states.add_runs(starts, places.size, states.prepare(page, page.times))
+            states.add_runs(starts, ends, states.prepare(page, page.times))
             return self.with_more(new, parts)
         except SumOverflowError as error:
             at = error.at
@@ -131,7 +132,7 @@ class SliceRows(NamedTuple):
         """Return these with the slices of each group before the place ``below`` as one, at ``place``.  O(slices)."""
         places = np.where(self.places < below, place, self.places)
         starts = begins_of(self.slots, places)
-        behind = np.append(starts[1:], places.size) - 1
+        behind = ends_of(starts, places.size) - 1
         states = States(parts).reduced(self.states, starts) if starts.size else self.states
         return SliceRows(self.slots[starts], places[starts], self.first[starts], self.last[behind], states)
 
@@ -152,11 +153,10 @@ class SliceRows(NamedTuple):
 
 
 def rows_from(
-    slots: Integers, places: Integers, times: Integers, starts: Integers, states: list[Arrays]
+    slots: Integers, places: Integers, times: Integers, starts: Integers, ends: Integers, states: list[Arrays]
 ) -> SliceRows:
-    """Return the slices of tuples: each from one of ``starts`` to the next."""
-    behind = np.append(starts[1:], places.size) - 1 if starts.size else starts
-    return SliceRows(slots, places[starts], times[starts], times[behind], states)
+    """Return the slices of tuples: each from one of ``starts`` to its end, the next one."""
+    return SliceRows(slots, places[starts], times[starts], times[ends - 1], states)
 
 
 def numbered(taken: Taken, slots: Integers, done: Integers, table: SliceRows) -> tuple[FinalTuples, Integers]:
@@ -166,13 +166,16 @@ def numbered(taken: Taken, slots: Integers, done: Integers, table: SliceRows) ->
     """
     starts = begins_of(slots) if slots[0] < slots[-1] else np.zeros(1, np.int64)
     of = slots[starts]
-    lengths = np.diff(starts, append=slots.size)
+    lengths = ends_of(starts, slots.size) - starts
     if of.size == 1:
-        ranks, groups = np.arange(int(done[of[0]]), int(done[of[0]]) + slots.size), np.zeros_like(slots)
+        ranks, groups = (
+            np.arange(int(done[of[0]]), int(done[of[0]]) + slots.size),
+            np.zeros(slots.size, np.int64),
+        )
     else:
-        ranks = np.arange(slots.size) + np.repeat(done[of] - starts, lengths)
-        groups = np.repeat(np.arange(of.size), lengths)
-    last = np.searchsorted(table.slots, of, side="right") - 1
+        ranks = np.arange(slots.size) + (done[of] - starts).repeat(lengths)
+        groups = np.arange(of.size).repeat(lengths)
+    last = table.slots.searchsorted(of, side="right") - 1
     there = (last >= 0) & (table.slots[last] == of) if table.slots.size else np.zeros(of.size, np.bool_)
     opened, since, until = np.full((3, of.size), -1)
     at = last[there]
@@ -200,7 +203,7 @@ def in_groups(
     first, windows = spread(since, np.maximum(behind - since, 0))
     some = high[windows] > at[first]
     first, windows = first[some], windows[some]
-    group = np.repeat(np.arange(starts.size), np.diff(starts, append=at.size))[first]
+    group = np.arange(starts.size).repeat(ends_of(starts, at.size) - starts)[first]
     until = np.empty(first.size, np.int64)
     bisect(at, np.append(starts, at.size), group, high[windows], until)
     if order is not None:
@@ -230,8 +233,9 @@ def read_ranges(
     low, high = low - least, high - least
     some = rows_of(states, slice(least, most))
     ascending = bool((low[1:] >= low[:-1]).all() and (high[1:] >= high[:-1]).all())
-    keepers, widths, steps = [accumulator(part) for part in parts], high - low, np.empty((3, 0), np.int64)
-    if ascending and any(of.compiled for of in keepers):
+    keepers, widths, steps = list(map(accumulator, parts)), high - low, np.empty((3, 0), np.int64)
+    scratch = int(widths.max()) + 1
+    if ascending:
         steps = np.empty((3, over_ranges(low, high, 0, most - least, steps)), np.int64)
         over_ranges(low, high, 0, most - least, steps)
 
@@ -240,14 +244,14 @@ def read_ranges(
             [lists] = rows_of([state], spread(low, widths)[1])
             return of.reduce(lists, np.cumsum(widths) - widths)
         if ascending and of.compiled:
-            return _by_stacks(of, state, steps, int(widths.max()) + 1, low.size)
+            return _by_stacks(of, state, steps, scratch, low.size)
         return _by_pairs(of, state, low, high)
 
     return list(map(read, keepers, some))
 
 
 def _by_stacks(of: Accumulator, state: Arrays, steps: Integers, scratch: int, windows: int) -> Arrays:
-    room = tuple(np.concatenate([column, np.empty(scratch, column.dtype)]) for column in state)
+    room = tuple([np.concatenate([column, np.empty(scratch, column.dtype)]) for column in state])
     try:
         return of.fold_steps(room, steps, windows)
     except SumOverflowError as error:

@@ -11,6 +11,7 @@ Both are ``Levels``, so the rows of some groups are found, and dropped, without 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from oop_engine.operators.slicing.accumulators import SumOverflowError, is_ragge
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.runs.runs import Identity, Runs, Sides
 from oop_engine.operators.slicing.window_states import WindowOverflowError, narrow
-from oop_engine.operators.values.columns import Integers, rows_of, spread
+from oop_engine.operators.values.columns import Integers, ends_of, rows_of, spread
 from oop_engine.operators.values.levels import Levels
 from oop_engine.system.knobs import knob
 
@@ -68,7 +69,7 @@ class HeldRuns:
 
     def new(self, slots: Integers, first: Integers, last: Integers, states: list[Arrays]) -> Runs:
         """Return rows with these states and the marks of new ones."""
-        return Runs(slots, first, last, states, tuple(np.full(slots.size, mark) for mark in self._marks))
+        return Runs(slots, first, last, states, tuple(map(np.full, repeat(slots.size), self._marks)))
 
     def assigned(self, slots: Integers, times: Integers) -> tuple[Integers, Integers, Integers, Integers]:
         """Return the run of each tuple, and slots, first and last times of runs.  O(tuples log tuples)."""
@@ -180,7 +181,7 @@ class HeldRuns:
         [(slots, first, last)] = rows_of([runs[:3]], order)
         marks, *states = rows_of([runs.marks, *runs.states], order if rows is None else rows[order])
         ordered = Runs(slots, first, last, states, marks)
-        return self.reduced(ordered, np.flatnonzero(self._identity.begins(*ordered[:3])))
+        return self.reduced(ordered, self._identity.begins(*ordered[:3]).nonzero()[0])
 
     def reduced(self, runs: Runs, starts: Integers, sides: Sides | None = None) -> Runs:
         """Return the rows from each of ``starts`` (ascending, the first 0) to the next as one."""
@@ -191,7 +192,7 @@ class HeldRuns:
         try:
             states = States(self.parts).reduced(runs.states, starts)
         except SumOverflowError as error:
-            ends = runs._replace(last=np.repeat(last, np.diff(starts, append=runs.size)))
+            ends = runs._replace(last=last.repeat(ends_of(starts, runs.size) - starts))
             raise _error(sides or self._sides, error, ends, int(starts[error.at])) from None
         marks = tuple(mark[starts] for mark in runs.marks)
         return Runs(runs.slots[starts], runs.first[starts], last, states, marks)
