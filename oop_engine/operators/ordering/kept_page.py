@@ -19,7 +19,8 @@ __all__ = ["KeptPage"]
 class KeptPage:
     """A ``page`` that is kept, whose rows leave from the front.
 
-    A slice keeps all it was cut from alive: ``rows`` and ``nbytes`` are of that.
+    A slice keeps all it was cut from alive: ``rows`` and ``nbytes`` are of that.  ``serial``: smaller for rows that
+    came earlier, where somebody numbers pages.
 
     >>> import pyarrow as pa
     >>> from oop_engine import Schema
@@ -31,6 +32,7 @@ class KeptPage:
     page: Page
     rows: int
     nbytes: int
+    serial: int = 0
 
     @classmethod
     def of(cls, page: Page) -> Self:
@@ -38,9 +40,9 @@ class KeptPage:
         return cls(page, page.rows, int(page.batch.nbytes))
 
     @classmethod
-    def made(cls, page: Page) -> Self:
+    def made(cls, page: Page, serial: int = 0) -> Self:
         """Keep a page that was made to be kept, and shares no memory."""
-        return cls(page, page.rows, page.held_bytes)
+        return cls(page, page.rows, page.held_bytes, serial)
 
     @classmethod
     def loaded(cls, saved: Saved, schema: Schema) -> list[Self]:
@@ -59,5 +61,5 @@ class KeptPage:
         """
         rest = self.page.slice(start, self.page.rows)
         if 2 * rest.rows >= self.rows:
-            return KeptPage(rest, self.rows, self.nbytes)
-        return KeptPage.made(rest.copied())
+            return KeptPage(rest, self.rows, self.nbytes, self.serial)
+        return KeptPage.made(rest.copied(), self.serial)

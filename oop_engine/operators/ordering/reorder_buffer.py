@@ -8,10 +8,10 @@ half of the memory that it keeps alive.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
-
-from sortedcontainers import SortedKeyList
 
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER
@@ -27,22 +27,7 @@ _SMALL = knob(__name__, "_SMALL", 4096)  # rows; runs below it are merged, so th
 
 _Part = tuple[int, Page]
 """The serial of a run, and some of its rows."""
-
-
-@dataclass(slots=True, eq=False)
-class _Run:
-    """Rows sorted by time.  ``serial``: smaller for earlier rows."""
-
-    serial: int
-    kept: KeptPage
-
-    @property
-    def rows(self) -> int:
-        return self.kept.page.rows
-
-    @property
-    def first(self) -> int:
-        return int(self.kept.page.times[0])
+_SERIAL = itemgetter(0)
 
 
 class ReorderBuffer:
@@ -53,8 +38,8 @@ class ReorderBuffer:
 
     def __init__(self, schema: Schema, *, owned: bool = False) -> None:
         self._schema, self._owned = schema, owned
-        self._settled = SortedKeyList(key=_first)
-        self._recent: list[_Run] = []  # small, in the order they came, after all that is settled
+        self._settled: list[KeptPage] = []  # by their first times
+        self._recent: list[KeptPage] = []  # small, in the order they came, after all that is settled
         self._serial = 0
         self.tuples = self.nbytes = 0
 
@@ -64,43 +49,41 @@ class ReorderBuffer:
             return
         page = page.without_arrival()
         ordered = sorted_page(page)
-        same = ordered is page
+        same, recent = ordered is page, self._recent
         kept = KeptPage.of(page.owned() if self._owned else page) if same else KeptPage.made(ordered)
-        self._recent.append(self._run(self._serial, kept))
-        self._serial += 1
-        while len(self._recent) > 1 and self._recent[-2].rows <= 2 * self._recent[-1].rows < 2 * _SMALL:
-            after, before = self._recent.pop(), self._recent.pop()
-            self._count(before, -1)
-            self._count(after, -1)
-            merged = merged_pages(self._schema, [before.kept.page, after.kept.page])
-            self._recent.append(self._run(before.serial, KeptPage.made(merged)))
-        if self._recent[-1].rows >= _SMALL:
-            self._settled.update(self._recent)
-            self._recent = []
+        kept.serial, self._serial = self._serial, self._serial + 1
+        self._count(kept, 1)
+        while recent and recent[-1].page.rows <= 2 * kept.page.rows < 2 * _SMALL:
+            before, after = recent.pop(), kept
+            kept = KeptPage.made(merged_pages(self._schema, [before.page, after.page]), before.serial)
+            self.nbytes += kept.nbytes - before.nbytes - after.nbytes
+        recent.append(kept)
+        if kept.page.rows >= _SMALL:
+            self._settle(recent)
+            recent.clear()
 
     def release(self, below: int) -> Page | None:
         """Return the rows with a time below ``below``, all at ``FOREVER``, sorted, equal ones as they came.
 
         O(log runs), and O(log rows) a row that leaves.
         """
-        due = len(self._settled) if below == FOREVER else self._settled.bisect_key_left(below)
-        ready: list[_Run] = self._settled[:due]
-        del self._settled[:due]
-        going = [self._cut(run, below) for run in ready]
-        self._settled.update(rest for _, rest in going if rest is not None)
-        recent = [self._cut(run, below) for run in self._recent]
-        self._recent = [rest for _, rest in recent if rest is not None]
-        parts = sorted(((serial, page) for (serial, page), _ in going + recent if page.rows), key=_serial)
+        settled, parts = self._settled, list[_Part]()
+        if due := len(settled) if below == FOREVER else bisect_left(settled, below, key=_first):
+            ready = settled[:due]
+            del settled[:due]
+            self._settle(self._cut(ready, below, parts))
+        self._recent = self._cut(self._recent, below, parts)
+        parts.sort(key=_SERIAL)
         return merged_pages(self._schema, [page for _, page in parts]) if parts else None
 
     def pages(self) -> list[Page]:
         """Return all rows, in sorted pages."""
-        return [run.kept.page for run in (*self._settled, *self._recent)]
+        return [run.page for run in (*self._settled, *self._recent)]
 
     def at(self, bound: int) -> list[Page]:
         """Return the rows right at ``bound``, in sorted pages.  O(runs that begin by then)."""
-        runs = [*self._settled[: self._settled.bisect_key_right(bound)], *self._recent]
-        pages = [run.kept.page for run in runs]
+        runs = [*self._settled[: bisect_right(self._settled, bound, key=_first)], *self._recent]
+        pages = [run.page for run in runs]
         ranges = [page.times.searchsorted([bound, bound + 1]).tolist() for page in pages]
         return [page.slice(lo, hi) for page, (lo, hi) in zip(pages, ranges, strict=True) if lo < hi]
 
@@ -108,7 +91,7 @@ class ReorderBuffer:
         """Return the rows for a snapshot."""
         runs = [*self._settled, *self._recent]
         return {
-            "runs": [run.kept.page.batch for run in runs],
+            "runs": [run.page.batch for run in runs],
             "serials": [run.serial for run in runs],
             "settled": len(self._settled),
             "serial": self._serial,
@@ -116,39 +99,39 @@ class ReorderBuffer:
 
     def load(self, saved: Saved) -> None:
         """Take the state that ``save`` returned; the buffer is empty."""
-        pages, serials = KeptPage.loaded(saved.part("runs"), self._schema), saved.part("serials")
-        runs = [self._run(serials.integer(i), page) for i, page in enumerate(pages)]
+        runs, serials = KeptPage.loaded(saved.part("runs"), self._schema), saved.part("serials")
+        for i, run in enumerate(runs):
+            run.serial = serials.integer(i)
+            self._count(run, 1)
         settled = saved.integer("settled", least=0, most=len(runs))
-        self._settled.update(runs[:settled])
+        self._settle(runs[:settled])
         self._recent = runs[settled:]
         self._serial = saved.integer("serial")
 
-    def _cut(self, run: _Run, below: int) -> tuple[_Part, _Run | None]:
-        """Return the rows of a run that leave, and those that stay."""
-        page = run.kept.page
-        stop = page.rows if below == FOREVER else int(page.times.searchsorted(below))
-        if stop == 0:
-            return (run.serial, page.slice(0, 0)), run
-        self._count(run, -1)
-        if stop == page.rows:
-            return (run.serial, page), None
-        rest = _Run(run.serial, run.kept.after(stop))
-        self._count(rest, 1)
-        return (run.serial, page.slice(0, stop)), rest
+    def _settle(self, runs: Sequence[KeptPage]) -> None:
+        for run in runs:
+            insort(self._settled, run, key=_first)
 
-    def _run(self, serial: int, kept: KeptPage) -> _Run:
-        run = _Run(serial, kept)
-        self._count(run, 1)
-        return run
+    def _cut(self, runs: Sequence[KeptPage], below: int, parts: list[_Part]) -> list[KeptPage]:
+        """Return the rows of runs that stay, and put those that leave behind ``parts``."""
+        stay = list[KeptPage]()
+        for run in runs:
+            page = run.page
+            stop = page.rows if below == FOREVER else int(page.times.searchsorted(below))
+            if stop:
+                self._count(run, -1)
+                parts.append((run.serial, page if stop == page.rows else page.slice(0, stop)))
+            if 0 < stop < page.rows:
+                run = run.after(stop)
+                self._count(run, 1)
+            if stop < page.rows:
+                stay.append(run)
+        return stay
 
-    def _count(self, run: _Run, sign: int) -> None:
-        self.tuples += sign * run.kept.page.rows
-        self.nbytes += sign * run.kept.nbytes
-
-
-def _serial(part: _Part) -> int:
-    return part[0]
+    def _count(self, run: KeptPage, sign: int) -> None:
+        self.tuples += sign * run.page.rows
+        self.nbytes += sign * run.nbytes
 
 
-def _first(run: _Run) -> int:
-    return run.first
+def _first(run: KeptPage) -> int:
+    return int(run.page.times[0])

@@ -217,7 +217,9 @@ def is_folded(definition: Definition) -> TypeGuard[Folding]:
 def checked_times(times: Integers, before: int, behind: int) -> None:
     """Raise ``ContractError`` unless so much may be taken from, and added to, each of ``times`` within 64 bits."""
     low, high = NEVER + 1 + before, FOREVER - 1 - behind
-    if times.size and not (low <= (least := int(times.min())) and (most := int(times.max())) <= high):
+    if times.size and not (
+        low <= (least := int(np.minimum.reduce(times))) and (most := int(np.maximum.reduce(times))) <= high
+    ):
         value = least if least < low else most
         msg = f"windows: positions must lie in [{low}, {high}] for extents to fit 64 bits; got {value}"
         raise ContractError(msg)

@@ -21,6 +21,7 @@ from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
+from oop_engine.operators.aggregates.base import column_of
 from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.ordering.reorder_buffer import ReorderBuffer
 from oop_engine.operators.ordering.time_sorted import reordered
@@ -112,14 +113,15 @@ class Held:
         """Keep the tuples of a page, of groups that are among ``groups``.  O(log held) a tuple, amortised."""
         self.of(groups)
         self._count(slots, 1)
-        columns = [page.column(name) for name in self._names]
-        columns += [pa.array(times)] * self._numbered
+        columns = list(map(page.column, self._names))
+        if self._numbered:
+            columns.append(column_of(times, pa.int64()))
         if self._grouped:
-            columns.append(pa.array(slots.astype(np.int32)))
+            columns.append(column_of(slots.astype(np.int32), pa.int32()))
         if self._tagged:
-            columns.append(pa.array(tags))
+            columns.append(column_of(tags, pa.int8()))
         batch = pa.RecordBatch.from_arrays(columns, schema=self._whole.fields)
-        self._came += len(page)
+        self._came += page.rows
         if isinstance(self._buffer, GroupBuffer) and self._came > len(self):
             self._move_to(ReorderBuffer(self._whole, owned=True))
         self._buffer.add(Page(self._whole, batch))
