@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -110,7 +111,8 @@ class _Level(Generic[R]):
 
     def __init__(self, rows: R) -> None:
         self.rows, self.size = rows, rows.size
-        self.left, self.alive = self.size, np.ones(self.size, np.bool_)
+        self.left, self.alive = self.size, np.empty(self.size, np.bool_)
+        self.alive.fill(True)
         self.orders = dict[str, _Order]()
 
     @cached_property
@@ -119,7 +121,7 @@ class _Level(Generic[R]):
 
     @property
     def nbytes(self) -> int:
-        return self._row_bytes + self.alive.nbytes + sum(order.nbytes for order in self.orders.values())
+        return int(self._row_bytes + self.alive.nbytes + sum(map(attrgetter("nbytes"), self.orders.values())))
 
     def rest(self) -> R:
         """Return the rows that were not dropped."""
@@ -140,7 +142,7 @@ class Levels(Generic[R]):
     @property
     def nbytes(self) -> int:
         """Bytes of all rows, of those among them that were dropped, and of orders."""
-        return sum(level.nbytes for level in self._levels)
+        return sum(map(attrgetter("nbytes"), self._levels))
 
     def clear(self) -> None:
         """Have no rows."""

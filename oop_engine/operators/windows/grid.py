@@ -127,7 +127,7 @@ class Extents(Definition):
         ``FOREVER``.  Raises ``ContractError`` if an extent would not fit 64 bits.
         """
         if times.size:
-            self.check(int(times.min()), int(times.max()))
+            self.check(int(np.minimum.reduce(times)), int(np.maximum.reduce(times)))
         offset = times - self.origin
         first = offset // self.slide
         if self.range is None:
@@ -140,7 +140,7 @@ class Extents(Definition):
         """Return the start (inclusive) and the end (exclusive) of windows."""
         end = wids * self.slide
         end += self.origin + self.slide
-        return (np.full_like(end, self.origin) if self.range is None else end - self.range), end
+        return (np.full(end.shape, self.origin) if self.range is None else end - self.range), end
 
     def closed_by(self, bounds: Integers | int) -> Integers:
         """Return the first window still open when no later position is below ``bounds``.

@@ -31,10 +31,10 @@ class _Count(Compiled):
 
     def __init__(self, part: Part) -> None:
         super().__init__(part)
-        self.of_column = part.other is None
+        self.of_column, self._read = part.other is None, part.columns
 
     def prepare(self, page: Page, times: Integers) -> Arrays:
-        return (known(page, *self.part.columns),)
+        return (known(page, *self._read),)
 
 
 @register_accumulator("sum")

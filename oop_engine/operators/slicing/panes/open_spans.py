@@ -107,7 +107,8 @@ class OpenSpans:
         np.minimum.at(self.of[:, LOW], slots, first)
         np.maximum.at(self.of[:, HIGH], slots, last)
         np.minimum.at(self.least, slots >> SHIFT, first)
-        self.counts[ALIVE] += occurring(asleep, len(self.of)).size
+        if asleep.size:
+            self.counts[ALIVE] += occurring(asleep, len(self.of)).size
         self.counts[LOWEST] = min(self.lowest, int(first.min(initial=NO_WINDOW)))
 
     def reopen(self, slots: Integers, low: Integers) -> None:

@@ -49,6 +49,7 @@ class HeldRuns:
         marks: tuple[np.generic, ...] = (),
     ) -> None:  # fmt: skip
         self.parts, self._identity, self._sides, self._marks = parts, identity, sides, marks
+        self._of = States(parts)
         self._room = 1 + is_ragged(parts)
         none = np.empty(0, np.int64)
         self._none = self.without_values(none, none, none)
@@ -190,17 +191,16 @@ class HeldRuns:
         last = np.empty_like(starts)
         reaches(runs.last, starts, last)
         try:
-            states = States(self.parts).reduced(runs.states, starts)
+            states = self._of.reduced(runs.states, starts)
         except SumOverflowError as error:
             ends = runs._replace(last=last.repeat(ends_of(starts, runs.size) - starts))
             raise _error(sides or self._sides, error, ends, int(starts[error.at])) from None
-        marks = tuple(mark[starts] for mark in runs.marks)
+        marks = tuple([mark[starts] for mark in runs.marks])
         return Runs(runs.slots[starts], runs.first[starts], last, states, marks)
 
     def save(self) -> list[list[Any]]:
-        states = States(self.parts)
         rows = [(map(narrow, runs[:3]), runs.states, map(narrow, runs.marks)) for runs in self.levels()]
-        return [[*places, states.saved(of), list(marks)] for places, of, marks in rows]
+        return [[*places, self._of.saved(of), list(marks)] for places, of, marks in rows]
 
     def load(self, saved: Sequence[Saved], groups: int, check: Callable[[Runs], None]) -> None:
         """Take a snapshot of so many groups; ``check`` raises if places cannot be."""
@@ -218,7 +218,7 @@ class HeldRuns:
         first, last = (saved.integers(side, slots.shape) for side in (1, 2))
         kinds = enumerate(mark.dtype for mark in self._marks)
         marks = tuple(np.array(saved.part(4).numbers(i, slots.shape, kind)) for i, kind in kinds)
-        return Runs(slots, first, last, States(self.parts).loaded(saved.part(3), slots.size), marks)
+        return Runs(slots, first, last, self._of.loaded(saved.part(3), slots.size), marks)
 
 
 def _error(sides: Sides, error: SumOverflowError, runs: Runs, at: int) -> WindowOverflowError:

@@ -18,7 +18,7 @@ from oop_engine.operators.aggregates.ragged import listed
 from oop_engine.operators.kernels.time_order import time_order
 from oop_engine.operators.values.columns import Integers, bytes_of, joined, new_rows, rows_of
 
-__all__ = ["EQUAL", "Identity", "Runs", "Sides", "order_of", "overlapping"]
+__all__ = ["BY_GROUP", "EQUAL", "Identity", "Runs", "Sides", "order_of", "overlapping"]
 
 Begins = Callable[[Integers, Integers, Integers], NDArray[np.bool_]]
 Sides = Callable[[int, int], tuple[int, int]]
@@ -68,10 +68,10 @@ class Runs(NamedTuple):
 
     def joined(self, *others: Runs) -> Runs:
         """Return the rows of several, one behind the other."""
-        some = [runs for runs in (self, *others) if runs.size]
+        some = [runs for runs in (self, *others) if runs.slots.size]
         if len(some) < 2:
             return some[0] if some else self
-        (slots, first, last), marks, *states = joined([runs[:3], runs.marks, *runs.states] for runs in some)
+        (slots, first, last), marks, *states = joined([[runs[:3], runs.marks, *runs.states] for runs in some])
         return Runs(slots, first, last, states, marks)
 
 
@@ -84,6 +84,12 @@ EQUAL = Identity(
 Both ends of panes grow with time, so no two have the same sum.
 """
 
+BY_GROUP = Identity(
+    lambda slots, first, last: order_of(slots, first),
+    lambda slots, first, last: new_rows(slots, first),
+)
+"""Rows of a group are one if they are of the same window, in the order of groups, then windows."""
+
 
 def overlapping(begins: Begins) -> Identity:
     """Return the identity of runs that join by ``begins``, of rows by slot, then first."""
@@ -94,9 +100,9 @@ def order_of(major: Integers, minor: Integers) -> Integers:
     """Return the stable order by one, then the other; by radix where both fit one number."""
     if not major.size:
         return np.empty(0, np.int64)
-    least, low = int(major.min()), int(minor.min())
-    span = int(minor.max()) - low + 1
-    if span * (int(major.max()) - least + 1) > FOREVER:
+    least, low = int(np.minimum.reduce(major)), int(np.minimum.reduce(minor))
+    span = int(np.maximum.reduce(minor)) - low + 1
+    if span * (int(np.maximum.reduce(major)) - least + 1) > FOREVER:
         return np.lexsort((minor, major))
     order: Integers = time_order((major - least) * span + (minor - low))
     return order

@@ -18,9 +18,9 @@ from oop_engine.operators.slicing.accumulator import SumOverflowError
 from oop_engine.operators.slicing.panes.open_spans import OpenGrid
 from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.runs.held_runs import HeldRuns
-from oop_engine.operators.slicing.runs.runs import Runs, order_of
+from oop_engine.operators.slicing.runs.runs import Runs
 from oop_engine.operators.slicing.window_states import WindowOverflowError, WindowStates
-from oop_engine.operators.values.columns import Integers, looked_up, new_rows, rows_of, spread
+from oop_engine.operators.values.columns import Integers, begins_of, ends_of, looked_up, spread
 from oop_engine.operators.windows import Extents
 
 __all__ = ["came_in", "checked", "closed"]
@@ -47,22 +47,22 @@ def closed(grid: OpenGrid, rows: HeldRuns, slots: Integers | None, cuts: Integer
 
 def _closed(grid: OpenGrid, rows: HeldRuns, slots: Integers, cuts: Integers) -> list[WindowStates]:
     low = grid.spans.of[slots, LOW]
-    some = np.flatnonzero((low < cuts) & (low != NO_WINDOW))
-    some = some[np.argsort(slots[some])]
-    slots, low, stop = slots[some], low[some], grid.stop(cuts[some], slots[some])
-    some = np.flatnonzero(stop > low)
-    slots, low, stop = slots[some], low[some], stop[some]
-    if not slots.size:
+    stop = grid.stop(cuts, slots)
+    (some,) = ((low < stop) & (low != NO_WINDOW)).nonzero()
+    if not some.size:
         return []
+    some = some[slots[some].argsort()]
+    slots, low, stop = slots[some], low[some], stop[some]
     of, wid, states = _accumulated(grid, rows, slots, stop)
     grid.spans.reopen(slots, stop)
     groups, wids = spread(low, stop - low)
-    padded = states.resized(np.arange(wid.size), wid.size + 1)
-    begins, behind = np.searchsorted(of, np.append(slots, FOREVER)), np.empty_like(wids)
+    begins, behind = of.searchsorted(np.concatenate([slots, [FOREVER]])), np.empty(wids.size, np.int64)
     bisect(wid, begins, groups, wids + 1, behind)  # behind the latest window with a tuple
-    found = rows_of(padded, np.where(behind > begins[groups], behind - 1, wid.size))
+    (there,) = (behind > begins[groups]).nonzero()
+    found = States(rows.parts, wids.size)
+    found.put(there, states.take(behind[there] - 1))
     starts, ends = grid.extents.extent(wids)
-    return [WindowStates(slots[groups], ends, found, grid.number, starts)]
+    return [WindowStates(slots[groups], ends, found.columns, grid.number, starts)]
 
 
 def _accumulated(
@@ -75,26 +75,23 @@ def _accumulated(
     few = grid.spans.few(slots)
     runs = rows.take_out(slots) if few else rows.merged()
     closing = runs.first < looked_up(runs.slots, slots, stop, NEVER)
-    rest, runs = runs.take(~closing), runs.take(closing)
-    runs = runs.take(order_of(runs.slots, runs.first))
-    states = States(rows.parts, columns=runs.states)
-    begins = new_rows(runs.slots)
-    if runs.size:
-        _accumulate(states, runs, grid.extents)
-    last = np.flatnonzero(np.append(begins[1:], True)[: runs.size])
-    at = np.full(last.size, _BEFORE)
-    rest = rows.new(runs.slots[last], at, at, states.take(last)).joined(rest)
-    if few:
-        rows.add(rest)
-    else:
-        rows.put(rest.take(order_of(rest.first, rest.slots)))
-    return runs.slots, runs.first, states
+    done = runs.take(closing)
+    states = States(rows.parts, columns=done.states)
+    _accumulate(states, done, grid.extents)
+    last = ends_of(begins_of(done.slots), done.slots.size) - 1
+    stay = ~closing
+    stay[closing.nonzero()[0][last]] = True
+    rest, before = runs.take(stay), closing[stay]
+    States(rows.parts, columns=rest.states).put(before.nonzero()[0], states.take(last))
+    at = np.where(before, _BEFORE, rest.first)
+    (rows.add if few else rows.put)(rest._replace(first=at, last=at))
+    return done.slots, done.first, states
 
 
 def _accumulate(held: States, runs: Runs, extents: Extents) -> None:
     """Make every row of a group the combination of all its rows so far, by doubling."""
     step, of = 1, runs.slots
-    while step < of.size and (same := np.flatnonzero(of[step:] == of[:-step])).size:
+    while (same := (of[step:] == of[:-step]).nonzero()[0]).size:
         try:
             together = held.combine(held.take(same), held.take(same + step))
         except SumOverflowError as error:

@@ -31,7 +31,7 @@ from oop_engine.operators.slicing.output import Stamp
 from oop_engine.operators.slicing.panes.open_spans import OpenGrid
 from oop_engine.operators.slicing.partials import with_empty
 from oop_engine.operators.slicing.runs.held_runs import HeldRuns
-from oop_engine.operators.slicing.runs.runs import EQUAL, Runs
+from oop_engine.operators.slicing.runs.runs import BY_GROUP, EQUAL, Runs
 from oop_engine.operators.slicing.stores.landmark_windows import came_in, checked, closed
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers, looked_up
@@ -61,7 +61,9 @@ class PaneStore:
         self.grid = grid or OpenGrid(number, extents, stamp, every=every)
         self._given, self._ids = given, ids
         self._rows = HeldRuns(
-            parts, EQUAL, lambda first, _: (int(extents.starts(first)), int(extents.ends(first)))
+            parts,
+            BY_GROUP if extents.landmark else EQUAL,
+            lambda first, _: (int(extents.starts(first)), int(extents.ends(first))),
         )
         self.living = self.grid.spans.living
         self.least_stamp, self.least_stamps = self.grid.least_stamp, self.grid.least_stamps
@@ -135,7 +137,7 @@ class PaneStore:
         """Return the row of each tuple, by its group and pane, and the first tuple of each row."""
         extents, groups = self.grid.extents, len(self.grid.spans)
         origin, slide, step = extents.origin, extents.slide, 1 if extents.landmark else extents.panes[1]
-        low, high = (int(times.min()), int(times.max())) if times.size else (FOREVER, NEVER)
+        low, high = page.reach_of(times) if times.size else (FOREVER, NEVER)
         slides = (high - origin) // slide - (low - origin) // slide + 1
         if not 0 < slides * step * groups <= max(_PLACES * times.size, _FEW) or slides * slide > _EXACT:
             first, last = self._wids(page, times)  # a pane is known by both its ends
