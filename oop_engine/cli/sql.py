@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from oop_engine.cli.options import check_output
+from oop_engine.cli.options import check_output, csv_option
 from oop_engine.cli.output import terminal
 from oop_engine.core.errors import UsageError
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from oop_engine.query.data_stream import DataStream
+    from oop_engine.query.sql.file_options import FileOptions
+    from oop_engine.traces.csv_format import CsvFormat
 
 __all__ = ["answer", "sql"]
 
@@ -37,6 +39,7 @@ _ROWS = 20
 @click.option(
     "--time", default="", metavar="COL", help="The event time of files with several columns of times."
 )
+@csv_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -53,6 +56,7 @@ def sql(
     tables: tuple[str, ...],
     unit: str,
     time: str,
+    csv: CsvFormat | None,
     out: Path | None,
     as_json: bool,
     explain: bool,
@@ -79,7 +83,7 @@ def sql(
             raise UsageError(msg)
         from oop_engine.cli.running.sql_prompt import prompt
 
-        prompt(named, answer, click.echo, unit, time)
+        prompt(named, answer, click.echo, _files(unit, time, csv))
         return
     if out is not None and out.suffix != ".json":
         from oop_engine.traces.format_registry import format_of
@@ -88,7 +92,7 @@ def sql(
     check_output("--out", out, *[(f"--table {name}", path) for name, path in named.items()])
     text = Path(text).read_text("utf-8") if text.endswith(".sql") and Path(text).is_file() else text
     with _notes():
-        query = _query(text, named, unit, time)
+        query = _query(text, named, _files(unit, time, csv))
         if explain:
             click.echo(query.explain())
             return
@@ -103,12 +107,18 @@ def _named(text: str) -> tuple[str, str]:
     return name, path
 
 
-def _query(text: str, tables: dict[str, str], unit: str, time: str) -> DataStream:
+def _files(unit: str, time: str, csv: CsvFormat | None) -> FileOptions:
+    from oop_engine.query.sql.file_options import FileOptions
+
+    return FileOptions(unit, time, csv)
+
+
+def _query(text: str, tables: dict[str, str], files: FileOptions) -> DataStream:
     from oop_engine.cli.running.fewer_collections import keep_loaded
     from oop_engine.query.sql.entry import last_of
 
     keep_loaded()
-    return last_of(text, tables, unit, time)
+    return last_of(text, tables, files)
 
 
 def answer(

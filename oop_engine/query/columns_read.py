@@ -12,7 +12,7 @@ from typing import Any
 from oop_engine.operators.oa_join import OAJoin
 from oop_engine.operators.rewrites.narrow_sources import narrow_sources
 from oop_engine.operators.rewrites.pruned import pruned
-from oop_engine.query.feeds import files_in
+from oop_engine.query.feeds import CsvFiles, files_in
 from oop_engine.query.graph_of import Built
 from oop_engine.traces.format_registry import format_of
 
@@ -31,4 +31,6 @@ def columns_read(made: Built) -> Built:
 
 def _is_plain(feed: Any) -> bool:
     """Tell whether a feed is files that have columns and no punctuation."""
+    if isinstance(feed, CsvFiles):
+        return True
     return isinstance(feed, str | Path) and all(format_of(one, None) in _FORMATS for one in files_in(feed))

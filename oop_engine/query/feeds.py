@@ -6,28 +6,37 @@ import itertools
 import logging
 from collections.abc import AsyncIterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from oop_engine.core.errors import UsageError
 from oop_engine.core.operator import Message
 from oop_engine.core.schema import Schema
 from oop_engine.query.event_time import Disorder
 from oop_engine.runners.feeds.forms import Intake
+from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.folder import LeftOut, files_of
 from oop_engine.traces.lengths import length_text
 from oop_engine.traces.profiling import Profile, profile
 from oop_engine.traces.trace import Trace, open_trace
 
-__all__ = ["disorder_of", "files_in", "opened", "profile_of"]
+__all__ = ["CsvFiles", "disorder_of", "files_in", "opened", "profile_of"]
 
 _LOG = logging.getLogger("oop_engine")
 
 
+class CsvFiles(NamedTuple):
+    """Files of CSV, and how they are written."""
+
+    path: str | Path
+    csv: CsvFormat
+
+
 def opened(feed: Any, schema: Schema) -> Any:
     """Return a feed with the files that a path names opened; all others as they are."""
-    if not isinstance(feed, str | Path):
+    path, csv = feed if isinstance(feed, CsvFiles) else (feed, None)
+    if not isinstance(path, str | Path):
         return feed
-    traces = [open_trace(path, schema) for path in files_in(feed)]
+    traces = [open_trace(path, schema, csv=csv) for path in files_in(path)]
     return traces[0] if len(traces) == 1 else traces
 
 

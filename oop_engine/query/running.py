@@ -11,7 +11,7 @@ from oop_engine.core.graphs.graph import Graph, Stream
 from oop_engine.core.page import Page
 from oop_engine.face import run
 from oop_engine.query.columns_read import columns_read
-from oop_engine.query.feeds import opened, profile_of
+from oop_engine.query.feeds import CsvFiles, opened, profile_of
 from oop_engine.query.finish import Finish, check_plain
 from oop_engine.query.graph_of import Built, built
 from oop_engine.query.step import StepOutput, steps_of
@@ -211,6 +211,8 @@ def _live(name: str, made: Built, feed: Any) -> Any:
         raise UsageError(msg)
     from oop_engine.connectors.sources.file_tail import FileTail
 
+    if isinstance(feed, CsvFiles):
+        return FileTail(*feed)
     return FileTail(feed) if isinstance(feed, str | Path) else feed
 
 

@@ -11,18 +11,19 @@ from typing import Any, NoReturn, TypeAlias, overload
 import pyarrow as pa
 
 from oop_engine.core.close_names import did_you_mean
-from oop_engine.core.errors import GraphError, TraceError, UsageError
+from oop_engine.core.errors import GraphError, UsageError
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
 from oop_engine.core.values.frames import typed_batches
 from oop_engine.core.values.type_names import type_named
 from oop_engine.query.data_stream import DataStream
 from oop_engine.query.event_time import Disorder, EventTime
-from oop_engine.query.feeds import files_in
+from oop_engine.query.feeds import CsvFiles, files_in
 from oop_engine.query.step import of_operator, of_source
 from oop_engine.runners.feeds.kinds import is_whole
+from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.format_registry import FORMATS, format_of
-from oop_engine.traces.trace import open_trace
+from oop_engine.traces.trace import fields_of, open_trace
 
 __all__ = ["Columns", "scan", "stream"]
 
@@ -34,8 +35,13 @@ Types: TypeAlias = Mapping[str, pa.DataType | str] | pa.Schema
 class Columns:
     """Columns without event time yet: only ``event_time`` can follow."""
 
-    def __init__(self, name: str, fields: pa.Schema, feed: Any = None, types: Types | None = None) -> None:
-        self._name, self._fields, self._feed, self._types = name, fields, feed, types
+    def __init__(
+        self, name: str, fields: pa.Schema, feed: Any = None, types: Types | None = None,
+        csv: CsvFormat | None = None,
+    ) -> None:  # fmt: skip
+        self._name, self._fields, self._types, self._csv = name, fields, types, csv
+        self._feed = feed if csv is None else CsvFiles(feed, csv)
+        self._first = files_in(feed)[0] if isinstance(feed, str | Path) else None
 
     @classmethod
     def of(cls, name: str, types: Types, feed: Any = None) -> Columns:
@@ -48,14 +54,15 @@ class Columns:
         return self._fields
 
     def times(self) -> list[str]:
-        """Return the columns that may be the event time: moments, or else texts and integers of a telling name.
+        """Return the columns that may be the event time: moments, or else those of a telling name, or else dates.
 
         Of several moments the only one of a telling name, such as ``ts`` or ``time``.
         """
         telling = [name for name in self._fields.names if name.lower() in _TIMES]
         moments = [field.name for field in self._fields if pa.types.is_timestamp(field.type)]
         both = [name for name in moments if name in telling]
-        return both if len(both) == 1 else moments or telling
+        dates = [field.name for field in self._fields if pa.types.is_date(field.type)]
+        return both if len(both) == 1 else moments or telling or dates
 
     def event_time(
         self,
@@ -67,7 +74,7 @@ class Columns:
         watermark: Disorder | None = None,
         unit: str = "",
     ) -> DataStream:
-        """Return the stream whose event time is ``column``, a timestamp, an integer in ``unit``, or ISO text.
+        """Return the stream whose event time is ``column``: a timestamp, a date, an integer in ``unit``, or ISO text.
 
         Parameters
         ----------
@@ -106,36 +113,29 @@ class Columns:
 
     def knows_unit(self) -> bool:
         """Tell whether the data are a file that has the unit of its times."""
-        if not isinstance(self._feed, str | Path):
+        if self._first is None or self._csv is not None:
             return False
-        first = files_in(self._feed)[0]
-        return bool(FORMATS[format_of(first, None)].reader(first, ()).marks.unit)
+        return bool(FORMATS[format_of(self._first, None)].reader(self._first, ()).marks.unit)
 
     def _timed(self, column: str, unit: str) -> Schema:
         """Return the columns with ``column`` as event time; of a file whose types are guessed, a text may be a time."""
-        if isinstance(self._feed, str | Path):
-            first = files_in(self._feed)[0]
-            try:
-                found = open_trace(first, time=column, unit=unit or None, types=_types(self._types))
-            except TraceError as error:
-                raise self._no_time(column) or error from error
+        if self._first is not None:
+            found = open_trace(
+                self._first, time=column, unit=unit or None, types=_types(self._types), csv=self._csv
+            )
             for note in found.notes:
                 _LOG.info("source %r: %s", self._name, note)
             return found.schema
         kind = self._fields.field(column).type
-        if not pa.types.is_string(kind) and not pa.types.is_large_string(kind):
+        is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+        if not is_text and not pa.types.is_date(kind):
             return Schema(self._fields, column, unit)
-        moments = pa.timestamp("us", "UTC")
-        _LOG.info("source %r: %r is text, and read as %s", self._name, column, moments)
+        moments = pa.timestamp("us", "UTC" if is_text else None)
+        _LOG.info(
+            "source %r: %r is %s, and read as %s", self._name, column, "text" if is_text else kind, moments
+        )
         at = self._fields.get_field_index(column)
         return Schema(self._fields.set(at, pa.field(column, moments)), column, unit)
-
-    def _no_time(self, column: str) -> TraceError | None:
-        """Return the error for a column of texts that are no times; None: it is of another type."""
-        if not pa.types.is_string(self._fields.field(column).type):
-            return None
-        times = ", ".join(self.times()) or "none"
-        return TraceError(f"{self._name}: {column!r} is text, and no event time; columns of times: {times}")
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("_") or not hasattr(DataStream, name):
@@ -171,11 +171,14 @@ def stream(name: str, schema: Types | Schema) -> Columns | DataStream:
     return Columns.of(name, schema)
 
 
-def scan(data: Any, name: str | None = None, *, types: Types | None = None) -> Columns:
+def scan(
+    data: Any, name: str | None = None, *, types: Types | None = None, csv: CsvFormat | None = None
+) -> Columns:
     """Return a source that reads ``data``: a trace, a folder or a pattern of traces, a data frame, columns, rows.
 
-    The columns are those of the data, of a text format guessed (``types`` for some of them).  ``name`` is that of the
-    source; default: of a file its stem, else ``"rows"``.  Raises as ``open_trace`` does.
+    The columns are those of the data, of a text format guessed (``types`` for some of them).  ``csv``: how files of CSV
+    are written, where that is not sniffed.  ``name`` is that of the source; default: of a file its stem, else
+    ``"rows"``.  Raises as ``open_trace`` does.
 
     >>> rows = [{"at": 3, "host": "a"}, {"at": 1, "host": "b"}]
     >>> scan(rows).event_time("at", "2 s", unit="s").columns
@@ -184,8 +187,7 @@ def scan(data: Any, name: str | None = None, *, types: Types | None = None) -> C
     if isinstance(data, str | Path):
         first = files_in(data)[0]
         own = name or re.sub(r"[^\w-]+", "-", first.name.split(".")[0]).strip("-") or "rows"
-        reader = FORMATS[format_of(first, None)].reader(first, ())
-        return Columns(own, reader.fields, data, types)
+        return Columns(own, fields_of(first, csv), data, types, csv)
     if isinstance(data, Mapping):
         fields = pa.table(dict(data)).schema
     elif isinstance(data, list | tuple):

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import GraphError, TraceError, UsageError
+from oop_engine.core.groups.in_python import values_of
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
@@ -203,12 +204,8 @@ def open_trace(
     read, and ``UsageError`` if the format is not known.
     """
     path = Path(path)
-    asked = format or ("csv" if csv is not None and not is_format(path) else None)
-    name = format_of(path, asked)
+    name = _format_of(path, format, csv)
     made_from = FORMATS[name].reader
-    if csv is not None and name != "csv":
-        msg = f"open_trace: csv tells how a CSV file is written; {path} is {name}: leave it out, or give format='csv'"
-        raise UsageError(msg)
     if types and schema is not None:
         msg = "open_trace: types are those of columns whose types are guessed; a schema has them all: leave out one"
         raise UsageError(msg)
@@ -245,6 +242,25 @@ def open_trace(
     if isinstance(reader, CsvReader):
         check_zone(str(path), reader.csv, schema.fields)
     return Trace(path, reader, schema, arrival, page_rows, on_refused, declared, constants)
+
+
+def fields_of(path: Path, csv: CsvFormat | None = None) -> pa.Schema:
+    """Return the columns of a file, of a text format guessed.  Raises as ``open_trace`` does."""
+    name = _format_of(path, None, csv)
+    reader = CsvReader(path, csv=csv) if name == "csv" else FORMATS[name].reader(path, ())
+    fields: pa.Schema = reader.fields
+    return fields
+
+
+def _format_of(path: Path, asked: str | None, csv: CsvFormat | None) -> str:
+    """Return the name of a format: the one that is asked for, or by the suffix; ``csv`` is of CSV alone."""
+    name = format_of(path, asked or ("csv" if csv is not None and not is_format(path) else None))
+    if csv is not None and name != "csv":
+        msg = (
+            f"{path}: csv tells how a CSV file is written; this is {name}: leave it out, or give format='csv'"
+        )
+        raise UsageError(msg)
+    return name
 
 
 def _of_folders(
@@ -307,22 +323,37 @@ def _schema_of(path: Path, reader: Reader, time: str | None, unit: str | None, a
         msg = f"{path}: no column {time!r}; there are {names}{hint}"
         raise TraceError(msg)
     fields = pa.schema([f for f in plain(reader.fields) if f.name != arrival or f.name == time])
+    if pa.types.is_date(fields.field(time).type):
+        fields = fields.set(fields.get_field_index(time), pa.field(time, pa.timestamp("us")))
     marked = reader.marks.unit if pa.types.is_integer(fields.field(time).type) else ""
     try:
         return Schema(fields, time, unit or marked)
     except GraphError as error:
-        way_out = _way_out(fields.field(time).type, reader)
-        msg = f"{path}: {str(error).removesuffix(': cast it before') if way_out else error}{way_out}"
+        msg = f"{path}: {_no_time(fields.field(time), reader) or error}"
         raise TraceError(msg) from error
 
 
-def _way_out(kind: pa.DataType, reader: Reader) -> str:
-    """Return how a column of ``kind`` can become the time, if it cannot be as it is."""
-    if pa.types.is_integer(kind) or pa.types.is_timestamp(kind):
+def _no_time(column: pa.Field, reader: Reader) -> str:
+    """Return why a column of another type than those of times is none, and what to do."""
+    if pa.types.is_integer(column.type) or pa.types.is_timestamp(column.type):
         return ""
+    kind = "text" if pa.types.is_string(column.type) else str(column.type)
+    none = f"column {column.name!r} is {kind}, and no event time"
+    if pa.types.is_floating(column.type):
+        return f"{none}: write whole numbers in a smaller unit, such as us, or timestamps, or name another column"
     if not reader.guessed:
-        return ": cast it, or name another column"
-    if not any(len(record) for record in reader.read(reader.fields, 1) if isinstance(record, pa.RecordBatch)):
-        return ", for there are no values to tell: give a schema of the columns"
-    wanted = "whole numbers or timestamps such as 2024-05-01T12:00:00Z"
-    return f", for most of its first values are no {wanted}: write them so, or name another column"
+        return f"{none}: cast it, or name another column"
+    records = reader.read(pa.schema([column]), 1)
+    values = (values_of(one.column(0).drop_null()) for one in records if isinstance(one, pa.RecordBatch))
+    first = next((some[0] for some in values if some), None)
+    if first is None:
+        return f"{none}, for there are no values to tell: give a schema of the columns"
+    text = first.decode(errors="replace") if isinstance(first, bytes) else str(first)
+    read_by = reader.hint(text, pa.timestamp("us")) if isinstance(reader, CsvReader) else ""
+    times = ", ".join(f.name for f in reader.fields if pa.types.is_timestamp(f.type))
+    way_out = (
+        read_by or f": write 2024-05-01T12:00:00Z, or name another column{times and f', such as {times}'}"
+    )
+    return (
+        f"{none}: most of its first values are no whole numbers or timestamps, such as {text[:40]!r}{way_out}"
+    )

@@ -10,6 +10,7 @@ from oop_engine.core.errors import EngineError, SetupError
 
 if TYPE_CHECKING:
     from oop_engine.query.data_stream import DataStream
+    from oop_engine.query.sql.file_options import FileOptions
 
 __all__ = ["Sitting", "prompt"]
 
@@ -28,8 +29,8 @@ CHANGES CREATE VIEW TABLE INSERT INTO CASE WHEN THEN ELSE END count sum avg min 
 class Sitting:
     """The statements of one sitting: views stay, each SELECT is answered."""
 
-    def __init__(self, tables: dict[str, Any], unit: str = "", time: str = "") -> None:
-        self._tables, self._times, self._views = tables, (unit, time), ""
+    def __init__(self, tables: dict[str, Any], files: FileOptions | None = None) -> None:
+        self._tables, self._files, self._views = tables, files, ""
 
     def answer(self, text: str) -> Iterator[DataStream | str]:
         """Yield the query of a text, or lines to print."""
@@ -46,13 +47,13 @@ class Sitting:
         elif command == "\\profile":
             yield self._profiled(rest.strip().strip("'"))
         elif command == "\\explain":
-            yield last_of(self._views + rest, self._tables, *self._times).explain()
+            yield last_of(self._views + rest, self._tables, self._files).explain()
         elif command.upper() == "CREATE":
-            results_of(f"{self._views}{text}", self._tables, *self._times)
+            results_of(f"{self._views}{text}", self._tables, self._files)
             self._views += f"{text.rstrip().rstrip(';')};\n"
             yield "declared"
         else:
-            yield last_of(self._views + text, self._tables, *self._times)
+            yield last_of(self._views + text, self._tables, self._files)
 
     @staticmethod
     def _profiled(path: str) -> str:
@@ -69,8 +70,7 @@ def prompt(
     tables: dict[str, Any],
     answer: Callable[[DataStream], None],
     echo: Callable[[str], None],
-    unit: str = "",
-    time: str = "",
+    files: FileOptions | None = None,
 ) -> None:
     """Read queries until the end of the input, and answer each; raises ``SetupError`` without prompt_toolkit.
 
@@ -83,7 +83,7 @@ def prompt(
     except ImportError as error:
         msg = "the prompt needs prompt_toolkit: pip install 'oop-engine[sql]'"
         raise SetupError(msg) from error
-    session = Sitting(tables, unit, time)
+    session = Sitting(tables, files)
     history = FileHistory(str(Path.home() / ".oop_engine_sql"))
     completer = WordCompleter(
         [*_WORDS.split(), *tables, *(str(one) for one in Path().glob("*.csv"))], ignore_case=True

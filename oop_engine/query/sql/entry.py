@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oop_engine.core.errors import UsageError
 from oop_engine.query.data_stream import DataStream
 from oop_engine.query.sql.reading.texts import statements_in
+
+if TYPE_CHECKING:
+    from oop_engine.query.sql.file_options import FileOptions
 
 __all__ = ["last_of", "results_of", "sql"]
 
@@ -31,12 +34,9 @@ def sql(text: str, /, **streams: Any) -> DataStream:
     return last_of(text, streams)
 
 
-def last_of(text: str, streams: Mapping[str, Any], unit: str = "", time: str = "") -> DataStream:
-    """Return the query of the last SELECT.
-
-    ``unit`` is that of integer event times of files and rows, ``time`` their event time where several may be it.
-    """
-    found = results_of(text, streams, unit, time)
+def last_of(text: str, streams: Mapping[str, Any], files: FileOptions | None = None) -> DataStream:
+    """Return the query of the last SELECT; ``files``: how tables of files and rows are read."""
+    found = results_of(text, streams, files)
     if not found:
         msg = "sql: the text has no SELECT: end it with one"
         raise UsageError(msg)
@@ -44,13 +44,14 @@ def last_of(text: str, streams: Mapping[str, Any], unit: str = "", time: str = "
 
 
 def results_of(
-    text: str, streams: Mapping[str, Any], unit: str = "", time: str = ""
+    text: str, streams: Mapping[str, Any], files: FileOptions | None = None
 ) -> dict[str, DataStream]:
     """Return the results of a text of several statements: of INSERT by its target, of a SELECT as ``"result"``."""
     statements = statements_in(text)
+    from oop_engine.query.sql.file_options import FileOptions
     from oop_engine.query.sql.planner import Planner
 
-    planner = Planner(text, streams, unit, time)
+    planner = Planner(text, streams, files or FileOptions())
     for statement in statements:
         planner.take(statement)
     return planner.results

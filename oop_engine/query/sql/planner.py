@@ -13,6 +13,7 @@ from oop_engine.operators.triggers import Emit
 from oop_engine.query.data_stream import DataStream
 from oop_engine.query.finish import Finish
 from oop_engine.query.registered import WINDOWS
+from oop_engine.query.sql.file_options import FileOptions
 from oop_engine.query.sql.aliases import resolve_aliases
 from oop_engine.query.sql.joins.plan import JoinPlan
 from oop_engine.query.sql.nested.having import with_having_around
@@ -41,9 +42,9 @@ Known = Mapping[str, NamedStream]
 class Planner:
     """Plans statements; later ones read the tables that earlier ones declare.  ``results``: streams by their sinks."""
 
-    def __init__(self, text: str, streams: Mapping[str, Any], unit: str = "", time: str = "") -> None:
+    def __init__(self, text: str, streams: Mapping[str, Any], files: FileOptions) -> None:
         self.results: dict[str, DataStream] = {}
-        self._text, self._tables = text, Tables(text, streams, unit, time)
+        self._text, self._tables = text, Tables(text, streams, files)
         self._sessions: dict[int, list[str]] = {}
         self._emit: Emit | None = None
 

@@ -14,6 +14,7 @@ from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import EngineError, TraceError
 from oop_engine.query.data_stream import DataStream
 from oop_engine.query.sources import Columns, scan
+from oop_engine.query.sql.file_options import FileOptions
 from oop_engine.query.sql.reading.hints import is_path, missing_file
 from oop_engine.query.sql.reading.mistakes import mistake
 from oop_engine.query.sql.reading.texts import Statement, statements_in
@@ -25,13 +26,10 @@ __all__ = ["Tables"]
 
 
 class Tables:
-    """Tables by name; one that is read for the first time becomes a stream with an event time, integers in ``unit``.
+    """Tables by name; one that is read for the first time becomes a stream with an event time."""
 
-    ``time``: the event time of tables that have a column of this name, and several that may be it.
-    """
-
-    def __init__(self, text: str, given: Mapping[str, Any], unit: str = "", time: str = "") -> None:
-        self._text, self._unit, self._time = text, unit, time
+    def __init__(self, text: str, given: Mapping[str, Any], files: FileOptions) -> None:
+        self._text, self._files = text, files
         self._given: dict[str, Any] = dict(given)
 
     @property
@@ -93,7 +91,7 @@ class Tables:
             return NamedStream(
                 given, columns_of(given.schema, hidden=given.finish.hidden), finish=given.finish
             )
-        columns = given if isinstance(given, Columns) else scan(given, key)
+        columns = given if isinstance(given, Columns) else scan(given, key, csv=self._files.csv_of(given))
         try:
             stream = self._with_time(node, columns, time or self._time_of(node, columns))
         except TraceError as error:
@@ -104,23 +102,23 @@ class Tables:
     def _with_time(self, node: Any, columns: Columns, time: str) -> DataStream:
         if not columns.is_integer(time):
             return columns.event_time(time)
-        if not self._unit and not columns.knows_unit():
+        if not self._files.unit and not columns.knows_unit():
             words = f"the event time {time!r} is an integer: give its unit, --unit s, or event_time({time!r}, unit='s')"
             raise mistake(self._text, node, words)
-        return columns.event_time(time, unit=self._unit)
+        return columns.event_time(time, unit=self._files.unit)
 
     def _scanned(self, node: Any) -> Columns:
         if (missing := missing_file(node.name)) is not None:
             raise mistake(self._text, node, missing)
         try:
-            return scan(node.name)
+            return scan(node.name, csv=self._files.csv_of(node.name))
         except (EngineError, OSError) as error:
             raise mistake(self._text, node, str(error)) from error
 
     def _time_of(self, node: Any, columns: Columns) -> str:
         """Return the column that is asked for, or the only one that may be the event time."""
-        if self._time in columns.fields.names:
-            return self._time
+        if self._files.time in columns.fields.names:
+            return self._files.time
         found = columns.times()
         if len(found) == 1:
             return found[0]

@@ -129,10 +129,14 @@ def dates_of(texts: pa.Array, form: str) -> pa.Array:
 
 
 @lru_cache(maxsize=256)
-def date_pattern(form: str) -> str:
-    """Return a pattern of the dates of a form; groups have the names of directives (``H`` also for ``%I``)."""
+def date_pattern(form: str, *, whole: bool = True) -> str:
+    """Return a pattern of the dates of a form; groups have the names of directives (``H`` also for ``%I``).
+
+    ``whole=False``: a clock may follow.
+    """
     pieces = re.split("%(.)", form.strip())
-    return rf"^\s*{''.join(_PATTERN[p] if i % 2 else re.escape(p) for i, p in enumerate(pieces))}\s*$"
+    end = r"\s*$" if whole else r"(?:[ ,T]|$)"
+    return rf"^\s*{''.join(_PATTERN[p] if i % 2 else re.escape(p) for i, p in enumerate(pieces))}{end}"
 
 
 def _month(names: pa.Array) -> pa.Array:

@@ -35,22 +35,15 @@ _SIGNS = (
     (",", ".", r"^\s*[+-]?[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]+\s*$", _POINT),
     (".", ",", r"^\s*[+-]?[0-9]{1,3}(?:,[0-9]{3})+\.[0-9]+\s*$", r"^\s*[+-]?[0-9]+,[0-9]+\s*$"),
 )
-_CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f")
-_DAYS = (r"^\s*([0-9]{1,2})/([0-9]{1,2})/[0-9]{4}\b",)
-
-_DAY_FORMS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%d %b %Y", "%b %d %Y")
-_CLOCK_FORMS = ("", "%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p")
-_FORMS = (
-    *(
-        day + between + clock
-        for day in _DAY_FORMS
-        for between in (" ", "T", ", ")
-        for clock in _CLOCK_FORMS
-        if clock
-    ),
-    *_DAY_FORMS,
-    "%d/%b/%Y:%H:%M:%S %z",
-)
+_ONE_MEANING = ("%d.%m.%Y", "%Y/%m/%d", "%d %b %Y", "%d-%b-%Y", "%b %d %Y", "%b %d, %Y")
+_DAY_FIRST, _MONTH_FIRST = ("%d/%m/%Y", "%d-%m-%Y"), ("%m/%d/%Y", "%m-%d-%Y")
+_NOT_SNIFFED = ("%Y.%m.%d",)  # a version may be written so
+_DAYS = (*_ONE_MEANING, *_DAY_FIRST, *_MONTH_FIRST, *_NOT_SNIFFED)
+_CLOCKS = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p")
+_OF_LOGS = "%d/%b/%Y:%H:%M:%S %z"
+_LIKE_A_DATE = r"^\s*(?:[0-9]{1,4}|[A-Za-z]{3})[./ -](?:[0-9]{1,2}|[A-Za-z]{3})[./, -]"
+_TWO_NUMBERS = r"^\s*(?P<a>[0-9]{1,2})[/-](?P<b>[0-9]{1,2})[/-][0-9]{4}\b"
+_FEW = 200  # texts that tell most columns of other texts from dates
 _OPTIONS = (
     {"decimal": ","}, {"thousands": "."}, {"thousands": " ", "decimal": ","}, {"thousands": ","}, {"thousands": "'"},
     {"thousands": " "},
@@ -141,7 +134,7 @@ def _typed(value: str | list[str]) -> str:
 
 def _of_dates(text: str, format: CsvFormat) -> Iterator[tuple[CsvFormat, Options]]:
     """Yield formats that may read a text as a date, each with its options."""
-    for form in _FORMS:
+    for form in (*(form for day in _DAYS for form in _with_clock(day)), _OF_LOGS):
         if re.match(date_pattern(form), text):
             forms = [*format.date_forms, form]
             yield replace(format, dates=form), {"dates": forms if len(forms) > 1 else form}
@@ -173,13 +166,29 @@ def _share(texts: pa.Array, pattern: str) -> float:
 
 def _form_of(texts: pa.Array) -> str | None:
     """Return the form of dates that more than half of some texts have, if it has one meaning."""
-    forms = ["%d.%m.%Y"]
-    parts = pc.extract_regex(texts, r"^\s*(?P<a>[0-9]{1,2})/(?P<b>[0-9]{1,2})/[0-9]{4}\b").drop_null()
-    if len(parts):
-        first, second = (pc.max(pc.struct_field(parts, n).cast(pa.int8())).as_py() for n in "ab")
-        forms = ["%d/%m/%Y"] if first > 12 >= second else ["%m/%d/%Y"] if second > 12 >= first else []
-    tried = [day + clock for day in forms for clock in _CLOCKS] + ["%d/%b/%Y:%H:%M:%S %z"]
-    return next((form for form in tried if 2 * matches(texts, form).true_count > len(texts)), None)
+    if _share(texts[:_FEW], _LIKE_A_DATE) <= 0.5:
+        return None
+    days = [*_ONE_MEANING, *_of_two_numbers(texts)]
+    begun = [day for day in days if _share(texts, date_pattern(day, whole=False)) > 0.5]
+    forms = (form for day in begun for form in _with_clock(day))
+    return next(
+        (form for form in (*forms, _OF_LOGS) if 2 * matches(texts, form).true_count > len(texts)), None
+    )
+
+
+def _of_two_numbers(texts: pa.Array) -> tuple[str, ...]:
+    """Return the forms of days that begin with two numbers, of which one must be above 12 somewhere: it is the day."""
+    parts = pc.extract_regex(texts, _TWO_NUMBERS).drop_null()
+    first, second = (pc.max(pc.struct_field(parts, n).cast(pa.int8())).as_py() or 0 for n in "ab")
+    return _DAY_FIRST if first > 12 >= second else _MONTH_FIRST if second > 12 >= first else ()
+
+
+def _with_clock(day: str) -> Iterator[str]:
+    """Yield the form of a day alone, and with each clock."""
+    yield day
+    for between in (" ", "T", ", "):
+        for clock in _CLOCKS:
+            yield day + between + clock
 
 
 def _is_utf8(column: pa.Array) -> bool:

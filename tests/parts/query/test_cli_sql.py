@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from oop_engine import open_trace
+from oop_engine import UsageError, open_trace, scan
 from oop_engine.cli.app import app
 from oop_engine.cli.running.sql_prompt import Sitting
+from oop_engine.formats import CsvFormat
 
 LINES = [
     "ts,host",
@@ -126,7 +127,7 @@ def test_the_plan(folder: Path) -> None:
             [
                 "SELECT window_end, count(*) FROM TUMBLE('access.csv', host, INTERVAL '1' MINUTE) GROUP BY window_end"
             ],
-            "access: 'host' is text, and no event time; columns of times: ts",
+            "such as 'a': write 2024-05-01T12:00:00Z, or name another column, such as ts",
         ),
         (["SELECT 1", "--table", "log"], "must be NAME=FILE"),
         (
@@ -140,6 +141,24 @@ def test_mistakes(folder: Path, arguments: list[str], words: str) -> None:
     done = called("sql", *arguments)
     assert done.exit_code == 2
     assert words in done.stderr
+
+
+def test_dates_of_two_meanings_are_read_as_an_option_has_them(folder: Path) -> None:
+    (folder / "visits.log").write_text("day;n\n03/04/2026;1\n04/04/2026;2\n05/05/2026;4\n")
+    query = "SELECT date_trunc('month', day) AS m, sum(n) AS n FROM 'visits.csv' GROUP BY m ORDER BY m"
+    (folder / "visits.csv").write_bytes((folder / "visits.log").read_bytes())
+    done = called("sql", query, "--time", "day")
+    assert done.exit_code == 2
+    assert 'CsvFormat(dates="%d/%m/%Y") reads it: --csv "dates=%d/%m/%Y" or ' in done.stderr
+    for dates, counts in (("%d/%m/%Y", [3, 4]), ("%m/%d/%Y", [1, 2, 4])):
+        for name in ("visits.csv", "visits.log"):
+            done = called("sql", query.replace("visits.csv", name), "--csv", f"dates={dates}", "--json")
+            assert [json.loads(line)["n"] for line in done.stdout.splitlines()] == counts, done.stderr
+        read = scan("visits.log", csv=CsvFormat(dates=dates)).event_time("day", "60 d")
+        assert read.columns == ["day", "n"]
+        assert read.run().table.num_rows == 3
+    with pytest.raises(UsageError, match="csv tells how a CSV file is written; this is jsonl"):
+        scan("visits.jsonl", csv=CsvFormat())
 
 
 def test_a_file_of_sql_is_a_graph(folder: Path) -> None:

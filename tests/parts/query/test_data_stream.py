@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
+import json
 import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from oop_engine import EngineError, Graph, GraphError, UsageError, replay, scan, stream
+from oop_engine import EngineError, Graph, GraphError, UsageError, replay, scan, sql, stream
 from oop_engine.operators import BoundedDisorder, Count, Max, Punctuate, Sum, Tumbling, WindowAggregate
 from oop_engine.query import as_graph
 from oop_engine.rewrites import in_order
@@ -182,6 +185,31 @@ def test_text_columns_may_be_times(caplog: pytest.LogCaptureFixture) -> None:
     query = scan([{"at": "2026-01-01T00:00:01Z"}], "log").event_time("at", "1 s")
     assert query.run().table.column("at").type == pa.timestamp("us", "UTC")
     assert "'at' is text, and read as timestamp[us, tz=UTC]" in caplog.text
+
+
+@pytest.mark.parametrize("data", ["table", "rows", "parquet", "csv", "jsonl", "sql"])
+def test_a_date_may_be_the_event_time(data: str, tmp_path: Path) -> None:
+    days = [dt.date(2026, 1, day) for day in (1, 2, 3, 2, 5)]
+    table = pa.table({"day": days, "n": [1, 2, 4, 8, 16]})
+    path = tmp_path / f"days.{data}"
+    read: Any = path
+    if data in ("parquet", "sql"):
+        pq.write_table(table, path := tmp_path / "days.parquet")
+        read = path
+    elif data == "csv":
+        path.write_text("day,n\n" + "".join(f"{row['day']},{row['n']}\n" for row in table.to_pylist()))
+    elif data == "jsonl":
+        path.write_text("".join(json.dumps(row, default=str) + "\n" for row in table.to_pylist()))
+    else:
+        read = table if data == "table" else table.to_pylist()
+    if data == "sql":
+        found = sql(
+            f"SELECT window_start, sum(n) AS n FROM TUMBLE('{path}', day, INTERVAL '2 days') GROUP BY ALL"
+        )
+    else:
+        found = scan(read).event_time("day", "1 d").window("2 d").agg(n=Sum("n"))
+    rows = [(row["window_start"].date(), row["n"]) for row in found.run().table.to_pylist()]
+    assert rows == [(dt.date(2026, 1, 1), 11), (dt.date(2026, 1, 3), 4), (dt.date(2026, 1, 5), 16)]
 
 
 def test_rows_come_as_they_become_final() -> None:

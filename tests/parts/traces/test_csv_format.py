@@ -294,6 +294,41 @@ def test_what_is_sniffed_is_told(tmp_path) -> None:
     assert note.startswith('csv: delimiter ";", decimal ",", dates ["%d.%m.%Y %H:%M:%S"] (sniffed')
 
 
+DATES: dict[str, tuple[list[str], dt.datetime | str]] = {
+    "%Y/%m/%d": (["2026/01/02", "2026/1/3"], dt.datetime(2026, 1, 2)),
+    "%Y/%m/%d %H:%M": (["2026/01/02 13:05"], dt.datetime(2026, 1, 2, 13, 5)),
+    "%b %d %Y": (["Jan 2 2026", "Feb 3 2026"], dt.datetime(2026, 1, 2)),
+    "%b %d, %Y": (['"Jan 2, 2026"', '"Feb 13, 2026"'], dt.datetime(2026, 1, 2)),
+    "%d %b %Y %H:%M:%S": (["2 Jan 2026 13:05:01"], dt.datetime(2026, 1, 2, 13, 5, 1)),
+    "%d-%b-%Y": (["02-JAN-2026"], dt.datetime(2026, 1, 2)),
+    "%m/%d/%Y %I:%M %p": (["01/02/2026 1:05 PM", "01/13/2026 12:05 am"], dt.datetime(2026, 1, 2, 13, 5)),
+    "%d-%m-%Y %H:%M:%S.%f": (
+        ["02-01-2026 13:05:00.25", "13-01-2026 13:05:00.5"],
+        dt.datetime(2026, 1, 2, 13, 5, 0, 250_000),
+    ),
+    "two days": (["01/02/2026", "03/04/2026"], "01/02/2026"),
+    "two days, dashes": (["01-02-2026", "03-04-2026"], "01-02-2026"),
+    "versions": (["2026.1.2", "2026.3.4"], "2026.1.2"),
+    "no months": (["abc 1 2026", "xyz 2 2026"], "abc 1 2026"),
+    "addresses": (["10.0.0.1", "10.0.0.2"], "10.0.0.1"),
+    "mixed": (["2026/01/02", "2 Jan 2026", "x"], "2026/01/02"),
+}
+
+
+@pytest.mark.parametrize("form", DATES)
+def test_dates_are_sniffed_where_they_have_one_meaning(tmp_path, form) -> None:
+    texts, first = DATES[form]
+    path = tmp_path / "a.csv"
+    path.write_text("n,day\n" + "".join(f"{n},{text}\n" for n, text in enumerate(texts)))
+    [page] = open_trace(path, time="n", unit="s").pages()
+    assert page.to_pylist()[0]["day"] == first
+    if isinstance(first, dt.datetime):
+        assert sum(map(len, open_trace(path, time="day").pages())) == len(texts)
+        return
+    with pytest.raises(TraceError, match="column 'day' is text, and no event time"):
+        open_trace(path, time="day")
+
+
 SIGNS = {
     "ts;x\n1;1.234,50\n2;7,25\n3;1.000\n4;12\n": [1234.5, 7.25, 1000.0, 12.0],
     'ts,x\n1,"1,234.50"\n2,7.25\n3,"1,000"\n': [1234.5, 7.25, 1000.0],

@@ -442,11 +442,14 @@ def test_questions_that_cannot_be_answered(tmp_path):
     with pytest.raises(TraceError, match="needs a unit"):
         open_trace(path, time="ts")
     with pytest.raises(
-        TraceError, match="got string, for most of its first values are no whole numbers or timestamps"
+        TraceError,
+        match="is text, and no event time: most of its first values are no whole numbers or",
     ):
         open_trace(path, time="key")
     pq.write_table(pa.table({"ts": [0.5]}), tmp_path / "t.parquet")
-    with pytest.raises(TraceError, match="got double: cast it, or name another column"):
+    with pytest.raises(
+        TraceError, match="is double, and no event time: write whole numbers in a smaller unit"
+    ):
         open_trace(tmp_path / "t.parquet", time="ts")
     (tmp_path / "t.jsonl").write_text("")
     with pytest.raises(TraceError, match="has no rows, so no columns: give a schema"):
@@ -458,7 +461,9 @@ def test_questions_that_cannot_be_answered(tmp_path):
         open_trace(path, time="ts", unit="s")
     path.write_text("ts,key\n")
     assert list(open_trace(path, SCHEMA)) == []
-    with pytest.raises(TraceError, match="got string, for there are no values to tell: give a schema"):
+    with pytest.raises(
+        TraceError, match="is text, and no event time, for there are no values to tell: give a schema"
+    ):
         open_trace(path, time="ts", unit="s")
 
 
