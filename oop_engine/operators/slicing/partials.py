@@ -148,11 +148,6 @@ class Partials:
         """Bytes of the states beside ``nbytes``: lists.  O(columns)."""
         return bytes_of(self.states.columns) - self.states.row_bytes * len(self._owner)
 
-    @property
-    def row_bytes(self) -> int:
-        """Bytes that a partial aggregate has to take: its state, key and cell."""
-        return self.states.row_bytes + 16 + 24
-
     def add(self, page: Page, times: Integers, slots: Integers, first: Integers, widths: Integers) -> None:
         """Add the tuples of ``page`` to ``widths[i]`` windows each, from ``first[i]`` on.
 

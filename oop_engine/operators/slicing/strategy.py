@@ -167,9 +167,8 @@ def checked_query(query: Query) -> None:
         definition = query.output.definitions[number]
         if is_grid(definition):
             _check_strategy(query, definition)
-            in_table = not (chosen(query, definition).kept == "adaptive" and is_compiled(query.parts))
             named = f"{place}: {query.names[number]!r}" if query.share else place
-            check_overlap(definition, named, in_table=in_table)
+            check_overlap(definition, named, in_table=chosen(query, definition).kept != "adaptive")
         elif not in_bins(query, definition):
             _check_merging(query, query.names[number])
 
@@ -289,8 +288,6 @@ def _costs(extents: Extents) -> str:
 
 def _switching(query: Query, extents: Extents) -> str:
     """Say how many tuples a group must have to be aggregated at once, on a stream in order."""
-    eager, in_block = eager_bytes(extents, query.parts)
-    tail = Tail(query.schema, query.read, extents)
-    least = eager.threshold(extents.range or 0, tail.tuple_bytes)
-    kept = "panes" if in_block else "partial aggregates"
-    return f"tuples are kept, and {kept} of groups with more than {least:.1f} tuples a window (cond. 6.9)"
+    tuple_bytes = Tail(query.schema, query.read).tuple_bytes
+    least = eager_bytes(extents, query.parts).threshold(extents.range or 0, tuple_bytes)
+    return f"tuples are kept, and panes of groups with more than {least:.1f} tuples a window (cond. 6.9)"

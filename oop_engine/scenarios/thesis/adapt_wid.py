@@ -186,8 +186,8 @@ def truth(values: Values) -> pa.Table:
 
 
 PARTIAL, TUPLE = 56, 24
-"""Bytes of a partial aggregate (sum and count, group and window, and a cell of the table), and of a tuple
-(its columns and the number of its group), as condition 6.9 compares them on Q6-7."""
+"""Bytes of a partial aggregate of WID (sum and count, group and window, and a cell of the table), and of a tuple
+(its columns and the number of its group), for condition 6.9 on Q6-7."""
 
 Peaks = dict[str, dict[str, int]]
 """Bytes at the peak, by plan and data."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from oop_engine import ContractError, GraphError, GroupWise, Linear, Page, Schema
 from oop_engine.operators.aggregates import Avg, Count, First, Max, Sum, UserDefined
-from oop_engine.operators.slicing.stores import adaptive_groups, window_store
+from oop_engine.operators.slicing.stores import window_store
 from oop_engine.operators.slicing.stores.sparse_groups import EagerBytes
 from oop_engine.operators.window_aggregate import WindowAggregate
 from oop_engine.operators.windows import Landmark, Sliding, Tumbling, TupleBased
@@ -32,16 +32,14 @@ BY = st.sampled_from([(), ("k",), ("j", "k")])
 
 
 class Turned:
-    """The dials turned: thresholds, panes or windows for eager groups, and when plain panes are sparse."""
+    """The dials turned: thresholds, and when plain panes are sparse."""
 
-    def __init__(self, threshold: float, panes: bool) -> None:
-        self._threshold, self._panes = threshold, panes
+    def __init__(self, threshold: float) -> None:
+        self._threshold = threshold
         self._patch = pytest.MonkeyPatch()
 
     def __enter__(self) -> None:
-        made = adaptive_groups.eager_bytes
         self._patch.setattr(EagerBytes, "threshold", lambda *_, **__: self._threshold)
-        self._patch.setattr(adaptive_groups, "eager_bytes", lambda *query: (made(*query)[0], self._panes))
         self._patch.setattr(window_store, "_FLOOR", 0)
         self._patch.setattr(window_store, "_SPARSE", 1)
 
@@ -49,7 +47,7 @@ class Turned:
         self._patch.undo()
 
 
-DIALS = st.builds(Turned, st.sampled_from([0, 1, 2, 4, 9]), st.booleans())
+DIALS = st.builds(Turned, st.sampled_from([0, 1, 2, 4, 9]))
 
 
 @settings(max_examples=30, deadline=None)
@@ -67,13 +65,12 @@ def test_windows_are_those_of_the_definition(data, of, by, range_, slide, origin
 
 
 @pytest.mark.parametrize("strategy", ["adaptive", "auto"])
-@pytest.mark.parametrize("panes", [True, False])
 @pytest.mark.parametrize("seed", range(3))
-def test_times_far_apart(seed, panes, strategy):
+def test_times_far_apart(seed, strategy):
     rng = np.random.default_rng(seed)
     times = np.sort(rng.choice(FAR, 60) + rng.integers(0, 9, 60))
     of = [{"ts": int(t), "k": int(k), "v": 1} for t, k in zip(times, rng.integers(0, 3, 60), strict=True)]
-    with Turned(threshold=2, panes=panes):
+    with Turned(threshold=2):
         driver = adaptive(Sliding(7, 3), {"n": Count()}, strategy)
         for start in range(0, 60, 5):
             part = of[start : start + 5]
@@ -98,15 +95,15 @@ def held(driver: Driver) -> tuple[int, int]:
 
 
 def test_a_group_is_lazy_until_it_has_more_than_its_partial_aggregate_takes():
-    driver = adaptive()  # sum and count, key and cell are 60 bytes; a tuple is 20
-    driver.feed(0, keyed([1, 2, 3, 3], [7, 8, 7, 7]))
-    assert held(driver) == (4, 0)
+    driver = adaptive()  # a cell, a back, and where those of the group are, take 88 bytes; a tuple takes 20
+    driver.feed(0, keyed([1, 2, 3, 3, 3], [7, 8, 7, 7, 7]))
+    assert held(driver) == (5, 0)
     driver.feed(0, keyed([4], [7]))
     assert held(driver) == (1, 1)
     driver.feed(0, keyed([5] * 9, [7] * 9))
     assert held(driver) == (1, 1)
     driver.feed(0, Linear(10))
-    assert [(r["k"], r["s"]) for r in driver.rows()] == [(7, 13), (8, 1)]
+    assert [(r["k"], r["s"]) for r in driver.rows()] == [(7, 14), (8, 1)]
     assert held(driver) == (0, 0)
 
 
@@ -138,7 +135,7 @@ def test_a_group_that_gets_sparse_becomes_lazy_and_comes_back():
 
 
 def test_a_volume_between_the_thresholds_changes_nothing():
-    with Turned(threshold=10, panes=True):
+    with Turned(threshold=10):
         dense, sparse = adaptive(Sliding(40, 10)), adaptive(Sliding(40, 10))
         rounds(dense, range(6), 3)  # 12 in a window
         rounds(sparse, range(6), 1)
@@ -243,7 +240,7 @@ def test_user_defined_aggregates_adapt_too():
     )  # fmt: skip
     driver = adaptive(Sliding(20, 10), {"p": product})
     driver.feed(0, keyed([1] * 9 + [2], [1] * 9 + [2], [2] * 9 + [5]))
-    assert held(driver) == (1, 2)
+    assert held(driver) == (1, 1)
     driver.feed(0, "end")
     assert [(r["k"], r["p"]) for r in driver.rows()] == [(1, 512.0), (2, 5.0)] * 2
 
@@ -289,7 +286,7 @@ def test_each_strategy_is_explained_in_a_line():
 def test_a_punctuation_makes_no_state_grow_where_groups_have_become_sparse(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A pane is one partial aggregate, its windows are two: another store takes over with the next page."""
+    """Panes go on as they are where another store takes over."""
     monkeypatch.setattr(window_store, "_FLOOR", 0)
     monkeypatch.setattr(window_store, "_SPARSE", 1)
     [case] = [case for case in all_cases() if case.id == "wid-sliding-many"]
@@ -302,7 +299,8 @@ def test_a_punctuation_makes_no_state_grow_where_groups_have_become_sparse(
     driver.move()
     assert (before, driver.operator.state().in_use) == ((0, 4, 4), (0, 3, 3))
     driver.feed(0, Page.of(schema, {"ts": [52], "k": ["b"], "j": [1], "v": [1], "x": [0.0]}))
-    assert driver.operator.state().in_use == (0, 6, 3)
+    assert is_eager(driver)
+    assert driver.operator.state().in_use == (0, 3, 3)
 
 
 def test_a_ring_that_is_empty_says_nothing_of_groups_that_are_sparse(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,7 @@ from oop_engine.lab.comparison import compare
 from oop_engine.lab.scenario import Sweep
 from oop_engine.operators.aggregates import Sum
 from oop_engine.operators.slicing.output import Output
-from oop_engine.operators.slicing.panes.open_spans import OpenSpans
-from oop_engine.operators.slicing.partials import Partials
+from oop_engine.operators.slicing.partials import States
 from oop_engine.operators.slicing.stores.tail import Tail
 from oop_engine.operators.windows import Sliding
 from oop_engine.scenarios.thesis.adapt_wid import (
@@ -42,11 +41,12 @@ def test_all_claims_hold() -> None:
     assert unfounded(compared) == {}
 
 
-def test_bytes_by_formula_are_those_that_the_operator_decides_by() -> None:
+def test_bytes_by_formula_are_those_of_a_row_of_the_table_and_of_a_kept_tuple() -> None:
     extents = Sliding(1000, 1000).bound(SCHEMA, "test")
     output = Output({"": extents}, {"bytes": Sum("len")}, SCHEMA, ("srcIP",), "end", "test")
-    assert Partials(output.parts, OpenSpans()).row_bytes == PARTIAL
-    assert Tail(SCHEMA, {"srcIP", "len"}, extents).tuple_bytes == TUPLE
+    owner, cell = 2 * 8, 3 * 8  # of int64 each: group and window; these and the row
+    assert States(output.parts).row_bytes + owner + cell == PARTIAL
+    assert Tail(SCHEMA, {"srcIP", "len"}).tuple_bytes == TUPLE
 
 
 @pytest.mark.parametrize("data_set", DATA_SETS)

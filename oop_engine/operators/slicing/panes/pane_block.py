@@ -32,22 +32,19 @@ _SLACK = knob(__name__, "_SLACK", 64)  # columns; fewer dead ones are not worth 
 
 
 class PaneBlock:
-    """Open panes by the slots of groups, of which only some have columns in the ring ``panes``."""
+    """Open panes by the slots of groups, of which only some have columns in the ring ``panes``.
+
+    ``spans``: of groups that are in the ring already; their columns are their slots.
+    """
 
     COLUMN_BYTES = 16 + 8
     """That each column has to take: the windows it spans, and whose it is."""
 
-    def __init__(self, panes: PaneRing) -> None:
+    def __init__(self, panes: PaneRing, spans: OpenSpans) -> None:
         self.panes = panes
-        self._of = np.empty(0, np.int64)  # (columns,) slots
-        self._column = np.empty(0, np.int32)  # (slots,) -1: none
-        self._spans = OpenSpans()  # of columns, or more
-
-    def take_over(self, spans: OpenSpans) -> None:
-        """Know the groups that are in the ring already; their columns are their slots."""
-        self._of = np.arange(len(spans))
-        self._column = self._of.astype(np.int32)
-        self._spans = OpenSpans(spans.of.copy())
+        self._spans = spans  # of columns, or more
+        self._of = np.arange(len(spans))  # (columns,) slots
+        self._column = self._of.astype(np.int32)  # (slots,) -1: none
 
     @property
     def nbytes(self) -> int:

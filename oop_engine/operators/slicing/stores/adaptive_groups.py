@@ -1,8 +1,7 @@
 """Adaptive groups: tuples of sparse groups are held, those of dense groups aggregated (AdaptWID).
 
 Which groups are sparse follows from the bytes they would take: ``sparse_groups.py``.  A dense (eager) group has panes
-in a block of dense groups, or the windows of a table where these take less; a sparse (lazy) group has its tuples in the
-tail.  Nothing else depends on which it is:
+in a block of dense groups; a sparse (lazy) group has its tuples in the tail.  Nothing else depends on which it is:
 
 * closing aggregates the tail's tuples in the windows that close, and combines them with
   the panes of the group.  So a group in transition needs no care.
@@ -25,22 +24,20 @@ from typing import Any
 
 import numpy as np
 
-from oop_engine.core.groups.group_index import occurring
 from oop_engine.core.operator import State
 from oop_engine.core.page import Page
+from oop_engine.core.punctuation import NEVER
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.aggregates import Part
-from oop_engine.operators.kernels.partials import LOW, LOWEST, NO_WINDOW
-from oop_engine.operators.slicing.accumulators import is_compiled
+from oop_engine.operators.kernels.partials import LOWEST, NO_WINDOW
 from oop_engine.operators.slicing.checks import AT_ONCE
 from oop_engine.operators.slicing.panes.open_spans import OpenGrid, OpenSpans
 from oop_engine.operators.slicing.panes.pane_block import PaneBlock
 from oop_engine.operators.slicing.panes.pane_ring import PaneRing
-from oop_engine.operators.slicing.partials import Partials
 from oop_engine.operators.slicing.stores.grid_cells import GridCells
 from oop_engine.operators.slicing.stores.sparse_groups import EagerBytes, Volumes
-from oop_engine.operators.slicing.stores.tail import Tail, Tuples
+from oop_engine.operators.slicing.stores.tail import Tail
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers, by_slot, looked_up
 from oop_engine.operators.windows import Extents
@@ -64,26 +61,20 @@ class AdaptiveGroups:
         assert grid.extents.range is not None
         self._grid, self._cells = grid, cells
         self._overlap = float(grid.extents.overlap)
-        self._tail = Tail(schema, read, grid.extents)
+        self._tail = Tail(schema, read)
         self.volumes = Volumes(grid.extents.range)
-        self._eager_bytes, in_panes = eager_bytes(grid.extents, parts)
-        self.block = PaneBlock(PaneRing(parts, grid.extents)) if in_panes else None
+        self._eager_bytes = eager_bytes(grid.extents, parts)
+        self.block = PaneBlock(PaneRing(parts, grid.extents), OpenSpans())
 
     def take_over(self) -> None:
         """Go on with the ring of the cells, all of whose groups are eager."""
-        ring = self._cells.give_up_ring()
         self.volumes.grow(len(self._grid.spans), eager=True)
-        if self.block is None:
-            self._cells.to_table(ring)
-        else:
-            self.block = PaneBlock(ring)
-            self.block.take_over(self._grid.spans)
+        self.block = PaneBlock(self._cells.give_up_ring(), OpenSpans(self._grid.spans.of.copy()))
 
     def state(self) -> State:
         """Return the tuples that are held, partial aggregates of the cells and the block, and bytes."""
-        own, block = State(len(self._tail), nbytes=self._tail.nbytes + self.volumes.nbytes), self.block
-        held = self._cells.state() + own
-        return held if block is None else held + State(partials=block.panes.used, nbytes=block.nbytes)
+        held = self._tail.rows.nbytes + self.volumes.nbytes + self.block.nbytes
+        return self._cells.state() + State(len(self._tail), self.block.panes.used, nbytes=held)
 
     def add(self, page: Page, times: Integers, slots: Integers) -> None:
         """Fold tuples into the panes, or hold them, as their groups are.  O(tuples log tuples)."""
@@ -96,33 +87,24 @@ class AdaptiveGroups:
         self._grid.open(slots, first, last)
         self.volumes.grow(len(self._grid.spans))
         risen = self.volumes.add(slots, self._threshold())
-        eager, tuples = self.volumes.eager[slots], Tuples(page, slots, first, last)
+        eager = self.volumes.eager[slots]
         if not eager.all():
-            lazy = tuples.take(~eager)
-            self._tail.add(lazy.page, lazy.slots)
-            tuples = tuples.take(eager)
+            self._tail.add(page.filter(~eager), slots[~eager])
+            page, slots = page.filter(eager), slots[eager]
         if risen.size:
             self._raise(risen)
-        self._aggregate(tuples)
+        self._aggregate(page, slots)
 
     def _threshold(self) -> float:
         return self._eager_bytes.threshold(self.volumes.duration.wed, self._tail.tuple_bytes)
 
     def _raise(self, risen: Integers) -> None:
         """Aggregate the tuples of groups that have become eager."""
-        if self.block is not None:
-            risen = risen[~self.block.alive(risen)]
-        stays, tuples = by_slot(risen, False, len(self._grid.spans), True), self._tail.tuples()
-        self._aggregate(self._tail.keep(tuples, stays[tuples.slots]))
+        stays = by_slot(risen[~self.block.alive(risen)], False, len(self._grid.spans), True)
+        rows = self._tail.keep(stays[self._tail.rows.all().slots])
+        self._aggregate(rows.page, rows.slots.astype(np.int64))
 
-    def _aggregate(self, tuples: Tuples) -> None:
-        page, slots, first, last = tuples
-        if self.block is None:
-            first = np.maximum(
-                first, self._grid.spans.of[slots, LOW]
-            )  # of held tuples some windows have closed
-            self._cells.add_to_table(page, page.times, slots, first, last)
-            return
+    def _aggregate(self, page: Page, slots: Integers) -> None:
         left = self.block.add(page, page.times, slots)
         self._tail.add(page.take(left), slots[left])
 
@@ -134,84 +116,73 @@ class AdaptiveGroups:
         if bound is not None:
             self.volumes.duration.close(bound, int(self._grid.extents.closed_by(bound)))
         self.volumes.settle(self._threshold())
-        wide = self._overlap > WIDE and self.block is not None and not self._grid.every
+        wide = self._overlap > WIDE and not self._grid.every
         if wide and len(self._tail) * self._overlap > AT_ONCE:
-            lazy = occurring(self._tail.tuples().slots, len(self._grid.spans))
+            lazy = np.unique(self._tail.rows.all().slots).astype(np.int64)
             self.volumes.rise(lazy)
             self._raise(lazy)
 
     def most_until(self, slots: Integers | None, bounds: Integers | int, cut: int) -> float:
         """Return how many windows can leave at most by bounds, all of which are below a cut."""
         grid, lowest = self._grid, int(self._grid.spans.counts[LOWEST])
-        block = 0 if self.block is None else self.block.most_between(lowest, cut)
+        block = self.block.most_between(lowest, cut)
         partials = self.state().partials if grid.every else 0
         most = grid.most_until(slots, bounds, cut, block + len(self._tail) * self._overlap, partials)
         if most <= AT_ONCE or grid.every or not len(self._tail):
             return most
-        _, _, first, last = (
-            self._tail.tuples()
-        )  # between those of a group there may be a long stretch without one
+        # Between those of a group there may be a long stretch without one.
+        first, last = grid.extents.wids(self._tail.rows.all().page.times)
         windows = np.minimum(last + 1, cut) - np.maximum(first, lowest)
         return min(most, float(block + np.maximum(windows, 0).sum()))
 
     def take(self, slots: Integers, low: Integers, stop: Integers) -> WindowStates:
         """Take out windows ``low[i]`` to ``stop[i]`` (exclusive) of ``slots[i]``, each named once."""
-        self._pour(slots, low, stop)
+        if len(self._tail):
+            self._pour(slots, low, stop)
         found = self._cells.take(slots, low, stop)
-        if self.block is None:
-            return found
         in_block = self.block.take(slots, low, stop)._replace(number=self._grid.number)
         return self._cells.united([found, in_block])
 
     def _pour(self, slots: Integers, low: Integers, stop: Integers) -> None:
-        """Aggregate the tail's tuples, in the table of windows, as far as their windows are closing."""
-        if not len(self._tail):
-            return
-        tuples = self._tail.of(slots)[0] if self._grid.spans.few(slots) else self._tail.tuples()
-        lowest = looked_up(tuples.slots, slots, low, NO_WINDOW)
-        above = looked_up(tuples.slots, slots, stop, 0)
-        first, last = np.maximum(tuples.first, lowest), np.minimum(tuples.last, above - 1)
-        page, slots, first, last = tuples._replace(first=first, last=last).take(first <= last)
-        if slots.size:
-            self._cells.add_to_table(page, page.times, slots, first, last)
+        """Aggregate the tail's tuples, in the table of windows, as far as their windows are closing.
 
-    def expire(self, slots: Integers) -> None:
-        """Drop the tuples of some groups that are in no open window any more."""
-        if not len(self._tail):
-            return
-        low = self._grid.spans.of[:, LOW]
-        if self._grid.spans.few(slots):
-            tuples, at = self._tail.of(slots)
-            over = tuples.last < low[tuples.slots]
-            self._tail.drop(at[over])
-            self.volumes.expire(tuples.slots[over])
-            return
-        tuples = self._tail.tuples()
-        self.volumes.expire(self._tail.keep(tuples, tuples.last >= low[tuples.slots]).slots)
+        Those that are in no open window any more are dropped.
+        """
+        rows, few = self._tail.rows, self._grid.spans.few(slots)
+        places = rows.places("slots", slots) if few else np.arange(0)
+        page, some = rows.take(places) if few else rows.all()
+        of, (first, last) = some.astype(np.int64), self._grid.extents.wids(page.times)
+        behind = looked_up(of, slots, stop, NEVER)
+        first, closing = np.maximum(first, looked_up(of, slots, low, NO_WINDOW)), np.minimum(last + 1, behind)
+        if (at := np.flatnonzero(first < closing)).size:
+            self._cells.add_to_table(page.take(at), page.times[at], of[at], first[at], closing[at] - 1)
+        over = last < behind
+        self.volumes.expire(of[over])
+        if few:
+            rows.drop(places[over])
+        else:
+            self._tail.keep(~over)
 
     def rename(self, kept: Integers, slots: Integers) -> None:
         self._tail.rename(slots)
         self.volumes.rename(kept)
-        if self.block is not None:
-            self.block.rename(slots)
+        self.block.rename(slots)
 
     def save(self) -> dict[str, Any]:
-        own = {"tail": self._tail.save(), "volumes": self.volumes.save(len(self._grid.spans))}
-        return {**own, "block": None if self.block is None else self.block.save()}
+        volumes = self.volumes.save(len(self._grid.spans))
+        return {"tail": self._tail.save(), "volumes": volumes, "block": self.block.save()}
 
     def load(self, saved: Saved, groups: int) -> None:
         self._tail.load(saved.part("tail"), groups)
+        self._grid.extents.wids(
+            self._tail.rows.all().page.times
+        )  # raises where extents would not fit 64 bits
         self.volumes.load(saved.part("volumes"), groups)
-        if self.block is not None:
-            self.block.load(saved.part("block"), groups)
+        self.block.load(saved.part("block"), groups)
 
 
-def eager_bytes(extents: Extents, parts: Sequence[Part]) -> tuple[EagerBytes, bool]:
-    """Return the bytes of an eager group, and whether that is in panes: whichever is less, at ``wed`` = RANGE."""
-    assert extents.range is not None
-    table = EagerBytes(Partials(parts, OpenSpans()).row_bytes, 0, extents.slide)
+def eager_bytes(extents: Extents, parts: Sequence[Part]) -> EagerBytes:
+    """Return the bytes of an eager group, which has panes."""
     panes = PaneRing(parts, extents)
     fixed = panes.back_bytes + PaneBlock.COLUMN_BYTES
-    block = EagerBytes(panes.cell_bytes, fixed, extents.slide / panes.step)
-    least = min(table, block, key=lambda eager: eager.threshold(extents.range or 0, 1))
-    return (block, True) if least is block and is_compiled(parts) else (table, False)
+    return EagerBytes(panes.cell_bytes, fixed, extents.slide / panes.step)

@@ -1,7 +1,7 @@
 """The window store: WID, a partial aggregate for each open (group, window) of one grid, or Paned-WID, by panes.
 
-Where few panes of the ring's rectangle are used, or most tuples do not fit it, groups are sparse: from the next page on
-those of few tuples have these kept (AdaptWID, ``adaptive_groups.py``), if that is possible.
+Where few panes of the ring's rectangle are used, or most tuples do not fit it, groups are sparse: from then on those of
+few tuples have these kept (AdaptWID, ``adaptive_groups.py``), if that is possible.
 """
 
 from __future__ import annotations
@@ -58,7 +58,6 @@ class WindowStore:
         self._parts, self._ids, self._adapts = parts, ids, adapts
         self.adaptive: AdaptiveGroups | None = None
         self._seen = self._refused = 0  # tuples since the last bound, and those that did not fit the ring
-        self._sparse = False  # groups are: they adapt before the next page
         self._most = 0  # panes in use at the last bound
         self.living = self.grid.spans.living
         self.least_stamp, self.least_stamps = self.grid.least_stamp, self.grid.least_stamps
@@ -68,7 +67,7 @@ class WindowStore:
 
     def _begin(self, adapts: Callable[[OpenGrid, GridCells], AdaptiveGroups]) -> AdaptiveGroups:
         """Keep the tuples of sparse groups from now on."""
-        self.adaptive, self._sparse = adapts(self.grid, self.cells), False
+        self.adaptive = adapts(self.grid, self.cells)
         self.state = self.adaptive.state
         return self.adaptive
 
@@ -77,8 +76,6 @@ class WindowStore:
         return int(self.grid.spans.counts[ALIVE])
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
-        if self._sparse and self._adapts is not None:
-            self._begin(self._adapts).take_over()  # no punctuation makes state grow
         spans, ring = self.grid.spans, self.cells.ring
         if groups > len(spans.of):
             spans.reserve(groups)
@@ -102,11 +99,11 @@ class WindowStore:
         return self.grid.extents.wids(times) if self._ids is None else self._ids(page)
 
     def close(self, slots: Integers | None, bounds: Integers | int) -> Iterable[WindowStates]:
+        if self.adaptive is None and self._seen and self._adapts is not None and self.cells.ring is not None:
+            self._consider(self._adapts, self.cells.ring)
         cuts, ring = self.grid.extents.closed_by(bounds), self.cells.ring
         if self.adaptive is not None:
             self.adaptive.before(None if slots is not None else int(bounds))
-        elif self._seen and self._adapts is not None and ring is not None:
-            self._consider(ring)
         if slots is None:
             cut, (_, alive, lowest) = int(cuts), self.grid.spans.counts.tolist()
             if lowest >= cut:
@@ -128,8 +125,6 @@ class WindowStore:
         if self.grid.every:
             found = with_empty(self.grid, self._parts, found, some, low, stop)
         self.grid.spans.reopen(some, after)
-        if self.adaptive is not None:
-            self.adaptive.expire(some)
         return [found] if found.slots.size else []
 
     def _swept(self, lowest: int) -> PaneRing | None:
@@ -218,23 +213,23 @@ class WindowStore:
     def copied(self, slots: Integers) -> None:
         return None
 
-    def _consider(self, ring: PaneRing) -> None:
-        """Find out, before windows close, whether groups are sparse."""
+    def _consider(self, adapts: Callable[[OpenGrid, GridCells], AdaptiveGroups], ring: PaneRing) -> None:
+        """Adapt, before windows close, if groups are sparse."""
         panes = ring.high - ring.low + 1 if ring.used else 0  # a ring without tuples is saved without panes
         area = panes * ring.groups  # there is room for more panes, at most as many again
         empty = area > max(_FLOOR // ring.cell_bytes, _SPARSE * max(self._most, ring.used))
-        self._sparse = empty or self._refused > max(_MANY, self._seen / 2)
+        if empty or self._refused > max(_MANY, self._seen / 2):
+            self._begin(adapts).take_over()
         self._most, self._seen, self._refused = ring.used, 0, 0
 
     def save(self) -> dict[str, Any]:
-        looked = [self._most, self._seen, self._refused, self._sparse]
+        looked = [self._most, self._seen, self._refused]
         adaptive = None if self.adaptive is None else self.adaptive.save()
         return {**self.cells.save(), "looked": looked, "adaptive": adaptive}
 
     def load(self, saved: Saved, groups: int) -> None:
         looked = saved.part("looked")
         self._most, self._seen, self._refused = (looked.integer(i, least=0) for i in range(3))
-        self._sparse = looked.flag(3)
         if self._adapts is not None and self.adaptive is None and saved["adaptive"] is not None:
             self._begin(self._adapts)
             self.cells.give_up_ring()
