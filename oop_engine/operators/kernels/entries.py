@@ -69,7 +69,7 @@ def _life(cells, at, before, lives):
 
 
 @njit(cache=True, nogil=True)
-def _leave(cells, scan, at, tuple_, lives):
+def _evict(cells, scan, at, tuple_, lives):
     if cells[at, LIFE] < 0:  # it has had no tuple of this page
         _life(cells, at, 1, lives)
     left, counts = lives.left, lives.counts
@@ -82,19 +82,19 @@ def _leave(cells, scan, at, tuple_, lives):
 
 
 @njit(cache=True, nogil=True)
-def _leave_next_old(cells, scan, tuple_, lives):
+def _evict_next_old(cells, scan, tuple_, lives):
     at = scan[AT] % len(cells)
     while cells[at, GROUP] < 0 or cells[at, PANE] >= scan[BELOW]:
         at = (at + 1) % len(cells)
-    _leave(cells, scan, at, tuple_, lives)
+    _evict(cells, scan, at, tuple_, lives)
     scan[AT] = at + 1
 
 
 @njit(cache=True, nogil=True)
 def _begin_pane(cells, scan, pane, tuple_, lives):
-    """Let old entries leave, and make the rest old; panes come in order."""
+    """Evict old entries, and make the others old; panes come in order."""
     while scan[OLD] > 0:
-        _leave_next_old(cells, scan, tuple_, lives)
+        _evict_next_old(cells, scan, tuple_, lives)
     scan[BELOW], scan[OLD], scan[AT] = pane, scan[USED], 0
 
 
@@ -128,13 +128,13 @@ def walk(cells, scan, rule, groups, panes, homes, rows, lives):
         if rule.every and scan[SINCE] >= rule.every:
             scan[SINCE] = 0
             if scan[OLD] > 0:
-                _leave_next_old(cells, scan, i, lives)
+                _evict_next_old(cells, scan, i, lives)
         at = _place(cells, scan, homes[i], group, pane, rule.probe)
         if cells[at, GROUP] != group or cells[at, PANE] != pane:
             if cells[at, GROUP] >= 0:
                 while rule.ordered and cells[at, PANE] >= scan[BELOW] and scan[OLD] > 0:
-                    _leave_next_old(cells, scan, i, lives)
-                _leave(cells, scan, at, i, lives)
+                    _evict_next_old(cells, scan, i, lives)
+                _evict(cells, scan, at, i, lives)
             cells[at, GROUP], cells[at, PANE] = group, pane
             scan[USED] += 1
             _life(cells, at, 0, lives)

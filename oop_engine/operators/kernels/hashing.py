@@ -73,9 +73,9 @@ def mix_bytes(codes: Ints, offsets: Ints | NDArray[np.int32], data: NDArray[np.u
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def equal_values(values, rows, others, other_rows, same):  # type: ignore[no-untyped-def]
-    """Take from ``same`` the pairs whose integers differ: ``values[rows[i]]`` and ``others[of[i]]``; O(pairs).
+    """Clear ``same`` of pairs whose integers differ: ``values[rows[i]]`` and ``others[other_rows[i]]``; O(pairs).
 
-    ``rows, of``: int32 (pairs,); ``same``: bool (pairs,), written.
+    ``rows, other_rows``: int32 (pairs,); ``same``: bool (pairs,), written.
     """
     for i in range(same.size):
         same[i] &= values[np.uint32(rows[i])] == others[np.uint32(other_rows[i])]
@@ -83,7 +83,7 @@ def equal_values(values, rows, others, other_rows, same):  # type: ignore[no-unt
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def equal_bytes(offsets, data, rows, other_offsets, others, other_rows, same):  # type: ignore[no-untyped-def]
-    """Take from ``same`` the pairs whose strings of bytes differ, as ``equal_values`` does; O(bytes + pairs).
+    """Clear ``same`` of pairs whose strings of bytes differ, as ``equal_values`` does; O(bytes + pairs).
 
     ``offsets, data`` and ``other_offsets, others``: the strings of both sides, as of ``mix_bytes``.
     """
@@ -101,28 +101,28 @@ def equal_bytes(offsets, data, rows, other_offsets, others, other_rows, same):  
 
 @njit(cache=True, nogil=True)
 def add_pairs(
-    held_slots: NDArray[np.int64],
-    held_times: NDArray[np.int64],
+    set_slots: NDArray[np.int64],
+    set_times: NDArray[np.int64],
     slots: NDArray[np.int64],
     times: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
     """Add pairs to the set; return which of them were not there before, bool (rows,).
 
-    ``held_slots``, ``held_times``: int64 (capacity,), the set, written to; capacity a power
+    ``set_slots``, ``set_times``: int64 (capacity,), the set, written to; capacity a power
     of two and more than all pairs there will be; a free place has slot -1.  ``slots``,
     ``times``: int64 (rows,), slots >= 0.  O(rows).  Called by ``Distinct``.
     """
-    mask = np.uint64(held_slots.size - 1)
+    mask = np.uint64(set_slots.size - 1)
     new = np.zeros(slots.size, np.bool_)
     for row in range(slots.size):
         slot, time = slots[row], times[row]
         mixed = (np.uint64(slot) * _SPREAD) ^ (np.uint64(time) * _OTHER)
         place = (mixed ^ (mixed >> np.uint64(29))) * _SPREAD >> np.uint64(20) & mask
         # Linear probing: the set has a free place, so the search ends.
-        while held_slots[place] != -1 and (held_slots[place] != slot or held_times[place] != time):
+        while set_slots[place] != -1 and (set_slots[place] != slot or set_times[place] != time):
             place = (place + np.uint64(1)) & mask
-        if held_slots[place] == -1:
-            held_slots[place], held_times[place] = slot, time
+        if set_slots[place] == -1:
+            set_slots[place], set_times[place] = slot, time
             new[row] = True
     return new
 
@@ -154,28 +154,28 @@ def registers(begins, lengths, flat, starts, count, merged):
     the lengths ``merged`` (starts,); returns the bytes, with room behind them.
     """
     room = min(3 * lengths.sum(), count * len(starts))
-    out, held, at = np.empty(room, np.uint8), np.zeros(count, np.uint8), np.int64(0)
+    out, largest, at = np.empty(room, np.uint8), np.zeros(count, np.uint8), np.int64(0)
     for i in range(len(starts)):
-        held[:] = 0
+        largest[:] = 0
         for row in range(starts[i], starts[i + 1] if i + 1 < len(starts) else len(begins)):
-            some = flat[begins[row] : begins[row] + lengths[row]]
-            if len(some) == count:
+            listed = flat[begins[row] : begins[row] + lengths[row]]
+            if len(listed) == count:
                 for k in range(count):
-                    held[k] = max(held[k], some[k])
+                    largest[k] = max(largest[k], listed[k])
             else:
-                for k in range(0, len(some), 3):
-                    register = np.int64(some[k]) + 256 * np.int64(some[k + 1])
-                    held[register] = max(held[register], some[k + 2])
+                for k in range(0, len(listed), 3):
+                    register = np.int64(listed[k]) + 256 * np.int64(listed[k + 1])
+                    largest[register] = max(largest[register], listed[k + 2])
         # Three bytes for each that is set are less than `count` up to a third; an eighth leaves room to grow.
         begin = at
-        if 8 * np.count_nonzero(held) > count:
-            kept = out[at : at + count]
+        if 8 * np.count_nonzero(largest) > count:
+            target = out[at : at + count]
             for k in range(count):
-                kept[k] = held[k]
+                target[k] = largest[k]
             at += count
         else:
-            for place in np.flatnonzero(held):
-                out[at], out[at + 1], out[at + 2] = place & 255, place >> 8, held[place]
+            for place in np.flatnonzero(largest):
+                out[at], out[at + 1], out[at + 2] = place & 255, place >> 8, largest[place]
                 at += 3
         merged[i] = at - begin
     return out
@@ -185,11 +185,11 @@ def registers(begins, lengths, flat, starts, count, merged):
 def harmonic(begins, lengths, flat, count, total, unset):
     """Write the sum of 2^-register and how many registers are not set, of lists as in ``registers``; float64."""
     for i in range(len(begins)):
-        some = flat[begins[i] : begins[i] + lengths[i]]
-        whole = len(some) == count
-        total[i], unset[i] = 0.0, (0.0 if whole else count - len(some) // 3)
-        for k in range(0 if whole else 2, len(some), 1 if whole else 3):
-            total[i] += 2.0 ** -np.float64(some[k])
-            unset[i] += some[k] == 0
+        listed = flat[begins[i] : begins[i] + lengths[i]]
+        whole = len(listed) == count
+        total[i], unset[i] = 0.0, (0.0 if whole else count - len(listed) // 3)
+        for k in range(0 if whole else 2, len(listed), 1 if whole else 3):
+            total[i] += 2.0 ** -np.float64(listed[k])
+            unset[i] += listed[k] == 0
         if not whole:
             total[i] += unset[i]

@@ -60,7 +60,11 @@ def spans(a: Ints, b: Ints) -> tuple[int, int, int, int]:
 def _sort(entries, rows):  # type: ignore[no-untyped-def]
     """Sort entries by code and time, and their rows with them, in place; return how many codes there are."""
     size = rows.size
-    values, held, tuples = np.empty(size, np.int64), np.empty((size, 2), np.int64), np.empty(size, np.int32)
+    values, ordered, tuples = (
+        np.empty(size, np.int64),
+        np.empty((size, 2), np.int64),
+        np.empty(size, np.int32),
+    )
     for i in range(size):
         values[i] = entries[i, TIME]
     # By time first: the second order keeps that of equal codes.
@@ -70,11 +74,11 @@ def _sort(entries, rows):  # type: ignore[no-untyped-def]
     by_code = time_order(values)
     for i in range(size):
         at = by_time[by_code[i]]
-        held[i, 0], held[i, 1], tuples[i] = entries[at, 0], entries[at, 1], rows[at]
+        ordered[i, 0], ordered[i, 1], tuples[i] = entries[at, 0], entries[at, 1], rows[at]
     codes = np.int64(0)
     for i in range(size):
-        codes += i == 0 or held[i, 0] != held[i - 1, 0]
-        entries[i, 0], entries[i, 1], rows[i] = held[i, 0], held[i, 1], tuples[i]
+        codes += i == 0 or ordered[i, 0] != ordered[i - 1, 0]
+        entries[i, 0], entries[i, 1], rows[i] = ordered[i, 0], ordered[i, 1], tuples[i]
     return codes
 
 
@@ -140,23 +144,23 @@ def gathered(
     and ``more``: int32 (more,), those of the others.
     """
     most = rows.size + codes.size
-    pairs, found, size = np.empty((2, most), np.int64), np.empty(most, np.int32), 0
+    pairs, tuples, size = np.empty((2, most), np.int64), np.empty(most, np.int32), 0
     for i in range(rows.size):
         time = entries[i, TIME] + base
-        pairs[0, size], pairs[1, size], found[size] = entries[i, CODE], time, rows[i]
+        pairs[0, size], pairs[1, size], tuples[size] = entries[i, CODE], time, rows[i]
         size += living[i] if living.size else time >= oldest
     for i in range(codes.size):
-        pairs[0, size], pairs[1, size], found[size] = codes[i], times[i], more[i]
+        pairs[0, size], pairs[1, size], tuples[size] = codes[i], times[i], more[i]
         size += 1
-    return pairs[0, :size], pairs[1, :size], found[:size]
+    return pairs[0, :size], pairs[1, :size], tuples[:size]
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _lower(entries, base, at, stop, code, time):  # type: ignore[no-untyped-def]
     while at < stop:
         middle = (at + stop) >> _ONE
-        found = entries[middle, CODE]
-        if found < code or (found == code and entries[middle, TIME] + base < time):
+        middle_code = entries[middle, CODE]
+        if middle_code < code or (middle_code == code and entries[middle, TIME] + base < time):
             at = middle + _ONE
         else:
             stop = middle
@@ -164,8 +168,8 @@ def _lower(entries, base, at, stop, code, time):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _behind(entries, at, stop, code, since, span):  # type: ignore[no-untyped-def]
-    """Return where the entries of a code with times in a span end, which begin ``at``; O(log of how many)."""
+def _end_of_span(entries, at, stop, code, since, span):  # type: ignore[no-untyped-def]
+    """Return the end of the entries of a code with times in a span, which begin ``at``; O(log of how many)."""
     # Steps that double, then halve: few entries match as a rule, however many the bucket has.
     step = _ONE
     while at + step <= stop:
@@ -186,7 +190,7 @@ def _behind(entries, at, stop, code, since, span):  # type: ignore[no-untyped-de
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _write(probe, at, stop, probes, matches, begin):  # type: ignore[no-untyped-def]
-    """Write that a probe has met the entries from ``at`` on, as many as there is room for; return where both end."""
+    """Write the matches of a probe with the entries from ``at`` on, while there is room; return where both end."""
     many = min(np.int64(stop - at), probes.size - begin)
     for k in range(many):
         probes[begin + k], matches[begin + k] = probe, np.int64(at) + k
@@ -208,7 +212,7 @@ def match(
     (probes, 0) when nothing is left.  O(1) a probe and match, and O(log n) a probe in a bucket of many
     entries n.
     """
-    found: int = 0
+    matched: int = 0
     room = probes.size - CROWD  # a small bucket is looked at as a whole, so it must have room as a whole
     oldest, newest, base = extent[0], extent[1], extent[2]
     for i in range(resume[0], codes.size):
@@ -221,30 +225,30 @@ def match(
         if stop - at > _CROWD:  # sorted: the matches lie side by side, and may be cut where room ends
             at = max(_lower(entries, base, at, stop, code, lowest), np.uint64(resume[1]))
             resume[1] = 0
-            stop = _behind(entries, at, stop, code, since, span)
-            found, at = _write(i, at, stop, probes, matches, found)
+            stop = _end_of_span(entries, at, stop, code, since, span)
+            matched, at = _write(i, at, stop, probes, matches, matched)
             if at < stop:
                 resume[0], resume[1] = i, at
-                return found
+                return matched
             continue
-        if found > room:
+        if matched > room:
             resume[0] = i
-            return found
+            return matched
         for k in range(at, stop):  # whether it matches is hard to foretell: written before it is asked
-            probes[found], matches[found] = i, k
-            found += (entries[k, CODE] == code) & (np.uint64(entries[k, TIME] - since) <= span)
+            probes[matched], matches[matched] = i, k
+            matched += (entries[k, CODE] == code) & (np.uint64(entries[k, TIME] - since) <= span)
     resume[0] = codes.size
-    return found
+    return matched
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def latest(
     codes: Ints, low: Ints, high: Ints, first: Rows, entries: Entries, base: int, bits: int,
-    best: Ints, found: NDArray[np.bool_],
+    best: Ints, has_best: NDArray[np.bool_],
 ) -> None:  # fmt: skip
     """Find, for each probe, the largest time of its code with ``low <= time <= high``.
 
-    Arguments as of ``match``.  ``best``: int64 (probes,), and ``found``: bool (probes,), whether there is one;
+    Arguments as of ``match``.  ``best``: int64 (probes,), and ``has_best``: bool (probes,), whether there is one;
     they are written where the time is larger.  O(log n) a probe in a bucket of many entries n.
     """
     for i in range(codes.size):
@@ -257,8 +261,12 @@ def latest(
             at, stop = max(at + _ONE, after) - _ONE, after
         for k in range(at, stop):
             time = entries[k, TIME] + base
-            if entries[k, CODE] == code and low[i] <= time <= high[i] and not (found[i] and best[i] >= time):
-                best[i], found[i] = time, True
+            if (
+                entries[k, CODE] == code
+                and low[i] <= time <= high[i]
+                and not (has_best[i] and best[i] >= time)
+            ):
+                best[i], has_best[i] = time, True
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
@@ -315,8 +323,8 @@ def come(rows: Rows, entries: Rows, others: Rows, below: int, begin: int) -> tup
 
     All int32 (matches,).
     """
-    of_rows, of_entries, found = np.empty(rows.size, np.int32), np.empty(rows.size, np.int32), 0
+    of_rows, of_entries, count = np.empty(rows.size, np.int32), np.empty(rows.size, np.int32), 0
     for i in range(rows.size):  # whether it has come is hard to foretell: written before it is asked
-        of_rows[found], of_entries[found] = rows[i] - begin, entries[i]
-        found += others[i] < below
-    return of_rows[:found], of_entries[:found]
+        of_rows[count], of_entries[count] = rows[i] - begin, entries[i]
+        count += others[i] < below
+    return of_rows[:count], of_entries[:count]

@@ -12,7 +12,7 @@ Source: radix sort and merge sort after Knuth, vol. 3; bins after Masson, Rim, L
 #              More than two lists are merged by pairs, then the results by pairs: log2(lists) passes over the values,
 #              each of which reads and writes side by side.
 #              A logarithm takes longer than all else of a bin.  A series is near enough but at limits of bins, and
-#              whoever is near a limit is given to the system's logarithm: so bins are those of the logarithm.
+#              a value near a limit is given to the system's logarithm: so bins are those of the logarithm.
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def ascending(numbers, most):
 
 
 @njit(cache=True, nogil=True)
-def tally(pairs, span, least, lengths, values, numbers):
-    """Count the different values of each list, given as pairs ``list * span + value - least``, in order.
+def tally(pairs, span, lowest, lengths, values, numbers):
+    """Count the different values of each list, given as pairs ``list * span + value - lowest``, in order.
 
     pairs int64 (n,).  Writes ``lengths`` (lists,), zeros before, and where they begin (n,) ``values`` and how many
     there are of each; returns how many values there are.
@@ -80,26 +80,26 @@ def tally(pairs, span, least, lengths, values, numbers):
         while pair - begin >= span:
             at_list, begin = at_list + 1, begin + span
         lengths[at_list] += 1
-        values[at], numbers[at] = pair - begin + least, 1
+        values[at], numbers[at] = pair - begin + lowest, 1
         at, previous = at + 1, pair
     return at
 
 
 @njit(cache=True, nogil=True)
-def counted(lists, keys, span, least, lengths, values, numbers):
-    """Do as ``tally`` for the lists and values of tuples in any order, by a number for each pair there may be.
+def counted(lists, keys, span, lowest, lengths, values, numbers):
+    """Count values as ``tally`` does, of tuples in any order, by a counter for each pair there may be.
 
     ``values`` and ``numbers`` (n + 1,).  O(tuples + lists x span).
     """
     cells, at = np.zeros(len(lengths) * span, np.int32), 0
     for i in range(len(keys)):
-        cells[lists[i] * span + keys[i] - least] += 1
+        cells[lists[i] * span + keys[i] - lowest] += 1
     for at_list in range(len(lengths)):
         before = at
         for value in range(span):
             number = cells[at_list * span + value]
             values[at], numbers[at] = (
-                value + least,
+                value + lowest,
                 number,
             )  # no branch: whether there is one cannot be foreseen
             at += number != 0
@@ -120,11 +120,14 @@ def gather(flat, begins, to, lengths, out):
 def _two(values, numbers, left, left_end, right, right_end, out, out_numbers, at, largest):
     """Merge two stretches of ``values`` and ``numbers`` into ``out`` from ``at`` on; return where that ends."""
     while left < left_end and right < right_end:
-        one, other = values[left], values[right]
-        out[at] = min(one, other)
-        mine, theirs = (numbers[left] if one <= other else 0), (numbers[right] if other <= one else 0)
-        out_numbers[at] = max(mine, theirs) if largest else mine + theirs
-        left, right, at = left + (one <= other), right + (other <= one), at + 1
+        left_value, right_value = values[left], values[right]
+        out[at] = min(left_value, right_value)
+        left_number, right_number = (
+            (numbers[left] if left_value <= right_value else 0),
+            (numbers[right] if right_value <= left_value else 0),
+        )
+        out_numbers[at] = max(left_number, right_number) if largest else left_number + right_number
+        left, right, at = left + (left_value <= right_value), right + (right_value <= left_value), at + 1
     while left < left_end:
         out[at], out_numbers[at] = values[left], numbers[left]
         left, at = left + 1, at + 1
@@ -135,8 +138,8 @@ def _two(values, numbers, left, left_end, right, right_end, out, out_numbers, at
 
 
 @njit(cache=True, nogil=True)
-def _many(begins, lengths, values, numbers, one, two, largest):
-    """Merge more than two lists: by pairs into the columns ``one``, these by pairs into ``two``, and so on.
+def _many(begins, lengths, values, numbers, source, target, largest):
+    """Merge more than two lists: by pairs into the columns ``source``, these by pairs into ``target``, and so on.
 
     Returns the columns in which two are left, and the bounds of these, int64 (3,).
     """
@@ -147,7 +150,7 @@ def _many(begins, lengths, values, numbers, one, two, largest):
         end = begins[other] + (lengths[other] if other > k else 0)
         bounds[k // 2] = place
         place = _two(values, numbers, begins[k], begins[k] + lengths[k], begins[other], end,
-                     one[0], one[1], place, largest)  # fmt: skip
+                     source[0], source[1], place, largest)  # fmt: skip
     # Now they lie side by side in ``one``: the next rounds need no lengths, and write over the bounds of the last.
     lists = (lists + 1) // 2
     bounds[lists] = place
@@ -156,11 +159,13 @@ def _many(begins, lengths, values, numbers, one, two, largest):
         for k in range(0, lists, 2):
             middle, end = bounds[k + 1], bounds[min(k + 2, lists)]
             begin, bounds[k // 2] = bounds[k], place
-            place = _two(one[0], one[1], begin, middle, middle, end, two[0], two[1], place, largest)
+            place = _two(
+                source[0], source[1], begin, middle, middle, end, target[0], target[1], place, largest
+            )
         lists = (lists + 1) // 2
         bounds[lists] = place
-        one, two = two, one
-    return one, bounds
+        source, target = target, source
+    return source, bounds
 
 
 @njit(cache=True, nogil=True)
@@ -173,19 +178,28 @@ def merge(begins, lengths, values, numbers, starts, largest, merged):
     """
     room = lengths.sum()
     out, out_numbers, at = np.empty(room, np.int64), np.empty(room, np.int64), np.int64(0)
-    one, two = np.empty((2, room), np.int64), np.empty((2, room), np.int64)
+    source, target = np.empty((2, room), np.int64), np.empty((2, room), np.int64)
     for i in range(len(starts)):
-        first, behind = starts[i], starts[i + 1] if i + 1 < len(starts) else len(begins)
+        first, stop = starts[i], starts[i + 1] if i + 1 < len(starts) else len(begins)
         begin = at
-        if behind - first > 2:
-            some, bounds = _many(
-                begins[first:behind], lengths[first:behind], values, numbers, one, two, largest
+        if stop - first > 2:
+            columns, bounds = _many(
+                begins[first:stop], lengths[first:stop], values, numbers, source, target, largest
             )
             at = _two(
-                some[0], some[1], bounds[0], bounds[1], bounds[1], bounds[2], out, out_numbers, at, largest
+                columns[0],
+                columns[1],
+                bounds[0],
+                bounds[1],
+                bounds[1],
+                bounds[2],
+                out,
+                out_numbers,
+                at,
+                largest,
             )
-        elif behind > first:
-            last = behind - 1
+        elif stop > first:
+            last = stop - 1
             end = begins[last] + (lengths[last] if last > first else 0)
             at = _two(values, numbers, begins[first], begins[first] + lengths[first], begins[last], end,
                       out, out_numbers, at, largest)  # fmt: skip
@@ -224,13 +238,15 @@ def bins(values, scale, first, last, out):
     """
     floats, notes = np.empty(_BLOCK), np.empty((2, _BLOCK), np.int32)
     for start in range(0, len(values), _BLOCK):
-        some, its = values[start : start + _BLOCK], out[start : start + _BLOCK]
-        for i in range(len(some)):
-            floats[i] = some[i]
-        if _sure(floats, floats.view(np.int64), notes[0], notes[1], scale, first, its) < len(its):
-            for i in range(len(some)):
-                if its[i] == 0:
-                    its[i] = _bin(np.float64(some[i]), scale, first, last)
+        block, block_bins = values[start : start + _BLOCK], out[start : start + _BLOCK]
+        for i in range(len(block)):
+            floats[i] = block[i]
+        if _sure(floats, floats.view(np.int64), notes[0], notes[1], scale, first, block_bins) < len(
+            block_bins
+        ):
+            for i in range(len(block)):
+                if block_bins[i] == 0:
+                    block_bins[i] = _bin(np.float64(block[i]), scale, first, last)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -243,7 +259,7 @@ def _sure(floats, bits, exponents, signs, scale, first, out):
     """
     near, sure = 1e-8 + 1e-10 * scale, 0
     octave, twice = _LN2 * scale, 2 * scale
-    begin, behind = (0.5 - 1023) * octave, 2 - first
+    begin, bin_offset = (0.5 - 1023) * octave, 2 - first
     # Split a float by its bits: its exponent, its sign, and a mantissa from 1 to 2 in its place.
     for i in range(len(out)):
         exponents[i], signs[i] = np.int32(bits[i] >> 52) & 2047, np.int32(bits[i] >> 63)  # 0, or -1
@@ -260,7 +276,7 @@ def _sure(floats, bits, exponents, signs, scale, first, out):
         is_sure = (
             (exponents[i] > 0) & (exponents[i] < 2047) & (size - below > near) & (size - below < 1 - near)
         )
-        out[i] = ((np.int32(below) + behind) ^ signs[i]) - signs[i] if is_sure else 0
+        out[i] = ((np.int32(below) + bin_offset) ^ signs[i]) - signs[i] if is_sure else 0
         sure += is_sure
     return sure
 
@@ -289,9 +305,9 @@ def words(known, letters, numbers, ends):
     for i in range(len(numbers)):
         word = numbers[i]
         ends[i + 1] = ends[i] + known[word + 1] - known[word]
-    found = np.empty(ends[len(numbers)], np.uint8)
+    out = np.empty(ends[len(numbers)], np.uint8)
     for i in range(len(numbers)):
         begin, at = np.uintp(known[numbers[i]]), np.uintp(ends[i])  # unsigned: no index is below 0
         for k in range(np.uintp(ends[i + 1]) - at):
-            found[at + k] = letters[begin + k]
-    return found
+            out[at + k] = letters[begin + k]
+    return out

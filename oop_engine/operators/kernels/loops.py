@@ -57,29 +57,29 @@ def _jit(function):
 def _below(a, b):
     last = len(a) - 1
 
-    def one(a, b):
+    def by_last(a, b):
         return (a[last] < b[last]) | ((b[last] != b[last]) & (a[last] == a[last]))
 
     def several(a, b):
         same = (a[last] == b[last]) | ((a[last] != a[last]) & (b[last] != b[last]))
         return decides(a, b) | (same & below(a[:last], b[:last]))
 
-    decides = _jit(one)
-    return several if last else one
+    decides = _jit(by_last)
+    return several if last else by_last
 
 
 def _above(a, b):
     last = len(a) - 1
 
-    def one(a, b):
+    def by_last(a, b):
         return (a[last] > b[last]) | ((b[last] != b[last]) & (a[last] == a[last]))
 
     def several(a, b):
         same = (a[last] == b[last]) | ((a[last] != a[last]) & (b[last] != b[last]))
         return decides(a, b) | (same & above(a[:last], b[:last]))
 
-    decides = _jit(one)
-    return several if last else one
+    decides = _jit(by_last)
+    return several if last else by_last
 
 
 # Which methods a monoid has decides which code is compiled: these branches are taken by the compiler, not by a loop.
@@ -99,20 +99,20 @@ def _of_both(monoid, a, b):
     return (lambda monoid, a, b: (0, combine(monoid, a, b))) if kind.wraps is Monoid.wraps else check
 
 
-def _of_more(monoid, held, given):
-    """Return whether ``held`` changes by a tuple (negative: it does not fit), and to which state."""
+def _of_more(monoid, current, given):
+    """Return whether ``current`` changes by a tuple (negative: it does not fit), and to which state."""
     kind = monoid.instance_class
     lift, add, combine = _jit(kind.lift), _jit(kind.add), _jit(kind.combine)
     better, wraps = _jit(kind.better), _jit(kind.wraps)
 
-    def choose(monoid, held, given):
-        one = lift(monoid, given)
-        return int(better(monoid, held, one)), one
+    def choose(monoid, current, given):
+        lifted = lift(monoid, given)
+        return int(better(monoid, current, lifted)), lifted
 
-    def check(monoid, held, given):
-        one = lift(monoid, given)
-        both = combine(monoid, held, one)
-        return wraps(monoid, one, both) | 1, both
+    def check(monoid, current, given):
+        lifted = lift(monoid, given)
+        both = combine(monoid, current, lifted)
+        return wraps(monoid, lifted, both) | 1, both
 
     # In this order: one of the two; may wrap; adds a tuple by itself; lifts it and combines.
     if kind.combine is Monoid.combine:
@@ -120,8 +120,8 @@ def _of_more(monoid, held, given):
     if kind.wraps is not Monoid.wraps:
         return check
     if kind.add is not Monoid.add:
-        return lambda monoid, held, given: (1, add(monoid, held, given))
-    return lambda monoid, held, given: (1, combine(monoid, held, lift(monoid, given)))
+        return lambda monoid, current, given: (1, add(monoid, current, given))
+    return lambda monoid, current, given: (1, combine(monoid, current, lift(monoid, given)))
 
 
 def _of_less(monoid, a, b):
@@ -136,7 +136,7 @@ def _of_wraps(monoid, b, both):
 
 @before_numba
 def _declare():
-    """Tell Numba which code these functions have in loops."""
+    """Register the code that these functions have in loops with Numba."""
     from numba.extending import overload
 
     for function, code in (
@@ -258,14 +258,14 @@ def _rows(typing, ring, begin, cells, at):
     def code(context, builder, signature, values):
         rows = []
         for i, (column, scratch, kind) in enumerate(zip(ring, cells, kinds, strict=True)):
-            some = (
+            arguments = (
                 builder.extract_value(values[0], i),
                 values[1],
                 builder.extract_value(values[2], i),
                 values[3],
             )
             rows.append(
-                context.compile_internal(builder, _row.py_func, kind(column, begin, scratch, at), some)
+                context.compile_internal(builder, _row.py_func, kind(column, begin, scratch, at), arguments)
             )
         return context.make_tuple(builder, signature.return_type, rows)
 
@@ -283,9 +283,9 @@ def _cut(typing, columns, row, begin, end):
     def code(context, builder, signature, values):
         cuts = []
         for i, (column, kind) in enumerate(zip(columns, kinds, strict=True)):
-            some = builder.extract_value(values[0], i), *values[1:]
+            arguments = builder.extract_value(values[0], i), *values[1:]
             cuts.append(
-                context.compile_internal(builder, _stretch.py_func, kind(column, row, begin, end), some)
+                context.compile_internal(builder, _stretch.py_func, kind(column, row, begin, end), arguments)
             )
         return context.make_tuple(builder, signature.return_type, cuts)
 
@@ -302,17 +302,19 @@ def _row(ring, begin, cells, at):
     return cells[at] if at >= 0 else ring[~at, begin : begin + cells.shape[1]]
 
 
-@unless_in_python(in_python.some)
+@unless_in_python(in_python.sliced)
 @Intrinsic
-def _some(typing, columns, begin, end):
+def _slice(typing, columns, begin, end):
     """Return rows ``begin`` to ``end`` (exclusive) of ``columns``: a loop over them is turned into vectors."""
     from numba import types
 
     def code(context, builder, signature, values):
         rows = []
         for i, column in enumerate(columns):
-            some = builder.extract_value(values[0], i), values[1], values[2]
-            rows.append(context.compile_internal(builder, _between.py_func, column(column, begin, end), some))
+            arguments = builder.extract_value(values[0], i), values[1], values[2]
+            rows.append(
+                context.compile_internal(builder, _between.py_func, column(column, begin, end), arguments)
+            )
         return context.make_tuple(builder, signature.return_type, rows)
 
     return types.Tuple(list(columns))(columns, begin, end), code
@@ -330,12 +332,12 @@ def add_rows(monoid, state, rows, given, valid):
     # One tuple a turn, at random rows: memory decides, so the state is read once and written only if it changed.
     for i in range(len(rows)):
         if known or valid[i]:
-            changed, held = _more(monoid, _cell(monoid, state, rows[i]), _at(given, i))
+            changed, row_state = _more(monoid, _cell(monoid, state, rows[i]), _at(given, i))
             # It does not fit.
             if changed < 0:
                 return i
             if changed:
-                _fill(monoid, state, rows[i], held)
+                _fill(monoid, state, rows[i], row_state)
     return -1
 
 
@@ -348,11 +350,11 @@ def update(monoid, state, rows, starts, lo, hi, given, valid):
         if known or valid[i]:
             value = _at(given, i)
             for k in range(starts[i], starts[i + 1]):
-                changed, held = _more(monoid, _cell(monoid, state, rows[k]), value)
+                changed, row_state = _more(monoid, _cell(monoid, state, rows[k]), value)
                 if changed < 0:
                     return rows[k]
                 if changed:
-                    _fill(monoid, state, rows[k], held)
+                    _fill(monoid, state, rows[k], row_state)
     return -1
 
 
@@ -360,40 +362,40 @@ def update(monoid, state, rows, starts, lo, hi, given, valid):
 def add_runs(monoid, state, starts, ends, given, valid):
     """Add tuples ``starts[i]`` to ``ends[i]`` (exclusive) to row ``i``."""
     for i in range(len(starts)):
-        held, run = _at(state, i), _some(given, starts[i], ends[i])
+        run_state, run = _at(state, i), _slice(given, starts[i], ends[i])
         if len(valid) == 0:
             # The state stays in registers over the run.
             # No null: a loop over a stretch of its own, which LLVM turns into vectors.  Unsigned: no index is below 0.
             for k in range(np.uintp(ends[i] - starts[i])):
-                changed, more = _more(monoid, held, _at(run, k))
+                changed, more = _more(monoid, run_state, _at(run, k))
                 if changed < 0:
                     return i
-                held = more if changed else held
+                run_state = more if changed else run_state
         else:
             for k in range(starts[i], ends[i]):
                 if valid[k]:
-                    changed, more = _more(monoid, held, _at(given, k))
+                    changed, more = _more(monoid, run_state, _at(given, k))
                     if changed < 0:
                         return i
-                    held = more if changed else held
-        _put(state, i, held)
+                    run_state = more if changed else run_state
+        _put(state, i, run_state)
     return -1
 
 
 @njit(cache=True, nogil=True)
-def slide(monoid, panes, at, length, held, stack, out):
-    """Write what the last ``length`` of ``panes``, in order, have together at the end of each into ``out``.
+def slide(monoid, panes, at, length, back_column, stack, out):
+    """Write the combined state of the last ``length`` of ``panes``, in order, at the end of each into ``out``.
 
     Two stacks, in one column: below ``at`` are panes since the last turn, all of them together are the *back*; from
     ``at`` on is the front: what each pane of the round before has together with all later ones of that round.  A
     window is one cell of the front and the back.  A new pane takes the place of the front's cell that no window
     needs any more; when the round is over the column is made the front, from its end on.
 
-    ``held`` (1,): the back, updated; the last cell of ``stack``, which has room for ``length`` more only once so many
-    came, is the state of no values.  Returns ``at`` after them.
+    ``back_column`` (1,): the back, updated; the last cell of ``stack``, which has room for ``length`` more only once
+    so many came, is the state of no values.  Returns ``at`` after them.
     Source: Theodorakis et al., Hammer Slide, ADMS 2018, 3.2 and figure 5 (it calls front what comes in).
     """
-    nothing, back = _at(stack, len(stack[0]) - 1), _at(held, 0)
+    nothing, back = _at(stack, len(stack[0]) - 1), _at(back_column, 0)
     begin, stop, one = np.uintp(0), np.uintp(len(out[0])), np.uintp(1)  # unsigned: no index is below 0
     here, length = np.uintp(at), np.uintp(length)
     while begin < stop:
@@ -412,13 +414,13 @@ def slide(monoid, panes, at, length, held, stack, out):
                 _, back = _both(monoid, _at(stack, length - one - k), back)
                 _put(stack, length - one - k, back)
             back = nothing
-    _put(held, 0, back)
+    _put(back_column, 0, back)
     return here
 
 
 @njit(cache=True, nogil=True)
 def merge(monoid, a, b, out):
-    """Write what ``a[i]`` and ``b[i]`` have together into ``out[i]``."""
+    """Write the combined state of ``a[i]`` and ``b[i]`` into ``out[i]``."""
     # Combined without a branch; only where some state wrapped is the first such row looked for.
     wrapped = 0
     for i in range(len(out[0])):
@@ -434,41 +436,41 @@ def merge(monoid, a, b, out):
 
 @njit(cache=True, nogil=True)
 def reduce(monoid, state, starts, out):
-    """Write what the rows from ``starts[i]`` (ascending) to the next have together into ``out[i]``."""
+    """Write the combined state of the rows from ``starts[i]`` (ascending) to the next into ``out[i]``."""
     for i in range(len(starts)):
         # From the first row of a run on: no state of no values is needed, which some monoids do not have.
-        held = _at(state, starts[i])
+        combined = _at(state, starts[i])
         for k in range(starts[i] + 1, starts[i + 1] if i + 1 < len(starts) else len(state[0])):
-            wrapped, held = _both(monoid, held, _at(state, k))
+            wrapped, combined = _both(monoid, combined, _at(state, k))
             if wrapped < 0:
                 return i
-        _put(out, i, held)
+        _put(out, i, combined)
     return -1
 
 
 @njit(cache=True, nogil=True)
 def fold_steps(monoid, state, new, to, a, b):
-    """Take steps, as of ``panes.plan`` or ``sliding.over_ranges``: rows ``a`` and ``b`` together go to row ``to``.
+    """Execute steps of ``panes.plan`` or ``sliding.over_ranges``: rows ``a`` and ``b`` combined go to row ``to``.
 
     to, a, b int64 (steps,); ``b`` -1: row ``a`` alone; ``to`` negative: to row ``~to`` of ``new``.
     """
     for i in range(len(to)):
         # Steps depend on those before them, so they are taken one by one, whatever the group.
-        held = _at(state, a[i])
+        combined = _at(state, a[i])
         if b[i] >= 0:
-            wrapped, held = _both(monoid, held, _at(state, b[i]))
+            wrapped, combined = _both(monoid, combined, _at(state, b[i]))
             if wrapped < 0:
                 return i
         if to[i] >= 0:
-            _put(state, to[i], held)
+            _put(state, to[i], combined)
         else:
-            _put(new, ~to[i], held)
+            _put(new, ~to[i], combined)
     return -1
 
 
 @njit(cache=True, nogil=True)
 def fold_rows(monoid, ring, begin, cells, results, steps):
-    """Take the steps of ``kernels.sliding`` or ``kernels.tree`` for many groups side by side, most in vectors.
+    """Execute the steps of ``kernels.sliding`` or ``kernels.tree`` for many groups side by side, most in vectors.
 
     Columns are ``ring`` (rows, slots), of which the slots from ``begin`` on are read; ``cells`` (rows, groups),
     scratch; ``results`` (windows, groups), written; steps int64 (3, steps).  Returns step and group.
@@ -477,19 +479,19 @@ def fold_rows(monoid, ring, begin, cells, results, steps):
         to, a, b = steps[STEP_TO, i], steps[STEP_A, i], steps[STEP_B, i]
         # A step for all groups: rows of the ring where a number is negative (~row), else scratch.
         out = _rows(results, 0, cells, to)
-        one = _rows(ring, begin, cells, a)
+        rows_a = _rows(ring, begin, cells, a)
         if b == ALONE:
             for j in range(len(out[0])):
-                _put(out, j, _at(one, j))
+                _put(out, j, _at(rows_a, j))
             continue
-        other, wrapped = _rows(ring, begin, cells, b), 0
+        rows_b, wrapped = _rows(ring, begin, cells, b), 0
         for j in range(len(out[0])):
-            wide, both = _both(monoid, _at(one, j), _at(other, j))
+            wide, both = _both(monoid, _at(rows_a, j), _at(rows_b, j))
             wrapped |= wide
             _put(out, j, both)
         if wrapped < 0:
             for j in range(len(out[0])):
-                if _wraps(monoid, _at(other, j), _at(out, j)) < 0:
+                if _wraps(monoid, _at(rows_b, j), _at(out, j)) < 0:
                     return i, j
     return -1, -1
 
@@ -509,9 +511,9 @@ def totals(monoid, geometry, columns, lowest, ends, slots, total, reach, out):
         at[w] = ends[w - 1]
     # A block of groups over all windows, then the next block: its totals stay in the cache.
     for block in range(0, groups, _BLOCK):
-        behind = min(block + _BLOCK, groups)
+        block_end = min(block + _BLOCK, groups)
         begin, end = reach[0], reach[1]
-        held = _cut(total, 0, block, behind)
+        block_totals = _cut(total, 0, block, block_end)
         for w in range(len(ends)):
             wid = lowest + w
             start, till = max((wid + 1) * step - length, low), min((wid + 1) * step, high + 1)
@@ -519,17 +521,17 @@ def totals(monoid, geometry, columns, lowest, ends, slots, total, reach, out):
                 continue
             # Panes that leave the window, those that enter it, and then the results of the groups that have some.
             for pane in range(begin, min(start, end)):
-                slot = _drop(monoid, held, _cut(columns, row_of(geometry, pane), block, behind))
+                slot = _drop(monoid, block_totals, _cut(columns, row_of(geometry, pane), block, block_end))
                 if slot >= 0:
                     return wid, block + slot
             for pane in range(max(start, end), till):
-                slot = _take(monoid, held, _cut(columns, row_of(geometry, pane), block, behind))
+                slot = _take(monoid, block_totals, _cut(columns, row_of(geometry, pane), block, block_end))
                 if slot >= 0:
                     return wid, block + slot
             begin, end = start, till
             k = at[w]
-            while k < ends[w] and slots[k] < behind:
-                _put(out, k, _at(held, slots[k] - block))
+            while k < ends[w] and slots[k] < block_end:
+                _put(out, k, _at(block_totals, slots[k] - block))
                 k += 1
             at[w] = k
     reach[0], reach[1] = begin, end
@@ -568,13 +570,13 @@ def _drop(monoid, total, row):
     return -1
 
 
-_KEPT = Loops(add_rows, update, add_runs, slide, merge, reduce, fold_steps, fold_rows, totals)
+_COMPILED = Loops(add_rows, update, add_runs, slide, merge, reduce, fold_steps, fold_rows, totals)
 
 
 @cache
 def loops_of(monoid: Any) -> Loops:
     """Return the loops for a class of monoids; those for one of another file are compiled in each process."""
     if monoid.__module__ == Monoid.__module__:
-        return _KEPT
-    kept: Any = _KEPT
-    return Loops(*(njit(nogil=True)(loop.py_func) for loop in kept))
+        return _COMPILED
+    compiled: Any = _COMPILED
+    return Loops(*(njit(nogil=True)(loop.py_func) for loop in compiled))

@@ -59,13 +59,13 @@ class Monoid(NamedTuple):
         return given
 
     def combine(self, a, b):
-        """Return what states ``a`` and ``b`` have together: associative and commutative."""
+        """Return the state of ``a`` and ``b`` together: associative and commutative."""
 
     def better(self, a, b):
-        """Tell whether ``b`` takes the place of ``a``, where the state of two is one of the two."""
+        """Return whether ``b`` replaces ``a``, where the state of two is one of the two."""
 
-    def add(self, held, given):
-        """Return ``held`` with one tuple more, where that takes less than to combine it with what ``lift`` returns."""
+    def add(self, state, given):
+        """Return ``state`` with one more tuple, where that is cheaper than to combine it with what ``lift`` returns."""
 
     def without(self, a, b):
         """Return what ``b`` was combined with to ``a``, exactly; zeros are the state of no values."""
@@ -128,17 +128,17 @@ class Carried(Monoid):
 
     def combine(self, a, b):
         # All bits where the sum wraps: they let the direction through, 1 where the other is not below 0, else -1.
-        one, other = np.int64(a[0]), np.int64(b[0])
-        low = one + other
-        wrapped = ((low ^ one) & (low ^ other)) >> 63
-        return low, np.int32(a[1] + b[1] + (wrapped & ((other >> 63) | 1)))
+        left, right = np.int64(a[0]), np.int64(b[0])
+        low = left + right
+        wrapped = ((low ^ left) & (low ^ right)) >> 63
+        return low, np.int32(a[1] + b[1] + (wrapped & ((right >> 63) | 1)))
 
     def without(self, a, b):
         # A difference wraps where its sides differ in sign, and it differs from the left one.
-        one, other = np.int64(a[0]), np.int64(b[0])
-        low = one - other
-        wrapped = ((one ^ other) & (low ^ one)) >> 63
-        return low, np.int32(a[1] - b[1] - (wrapped & ((other >> 63) | 1)))
+        left, right = np.int64(a[0]), np.int64(b[0])
+        low = left - right
+        wrapped = ((left ^ right) & (low ^ left)) >> 63
+        return low, np.int32(a[1] - b[1] - (wrapped & ((right >> 63) | 1)))
 
 
 class Total(Monoid):
@@ -266,29 +266,29 @@ class Moments(Monoid):
         away, total = other - mean, n + m
         return total, mean + away * m / total, squares + (more + away * away * n * m / total)
 
-    def add(self, held, given):
-        n, mean, squares = held
+    def add(self, state, given):
+        n, mean, squares = state
         n, away = n + 1, given[0] - mean
         mean += away / n
         return n, mean, squares + away * (given[0] - mean)
 
 
 def below(a, b):
-    """Tell whether state ``a`` is below ``b``, in the order of ``Smallest``; ``kernels/loops.py`` compiles it."""
-    return _decided(a, b, lambda one, other: one < other)
+    """Return whether state ``a`` is below ``b``, in the order of ``Smallest``; ``kernels/loops.py`` compiles it."""
+    return _decided(a, b, lambda x, y: x < y)
 
 
 def above(a, b):
-    """Tell whether state ``a`` is above ``b``, in the order of ``Largest``; ``kernels/loops.py`` compiles it."""
-    return _decided(a, b, lambda one, other: one > other)
+    """Return whether state ``a`` is above ``b``, in the order of ``Largest``; ``kernels/loops.py`` compiles it."""
+    return _decided(a, b, lambda x, y: x > y)
 
 
 def _decided(a, b, before):
-    """Tell whether ``a`` comes before ``b``: the last column decides, NaN being behind every number."""
-    for one, other in zip(reversed(a), reversed(b), strict=True):
-        if before(one, other) or (other != other and one == one):
+    """Return whether ``a`` comes before ``b``: the last column decides, NaN being behind every number."""
+    for x, y in zip(reversed(a), reversed(b), strict=True):
+        if before(x, y) or (y != y and x == x):
             return True
-        if one != other and (one == one or other == other):
+        if x != y and (x == x or y == y):
             return False
     return False
 

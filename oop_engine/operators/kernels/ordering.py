@@ -1,4 +1,4 @@
-"""Kernels of the edge: low-watermarks per group and by quantiles, where bounds are due, what is too far ahead."""
+"""Kernels of punctuation: low-watermarks per group and by quantiles, rows after which bounds are due, future rows."""
 
 # Layout       heaps[slot]       the k largest values of a group, a min-heap: heaps[slot, 0] is the k-th largest
 #              table[SEEN, slot] the bound of the group when it last grew     table[GREW, slot] the epoch of that
@@ -34,14 +34,14 @@ CELLS = 8 * 62
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def nth_largest(times: Ints, slots: Ints, heaps: Ints) -> Ints:
-    """Return for each row the ``k``-th largest value of its slot so far; ``heaps`` learn.
+    """Return for each row the ``k``-th largest value of its slot so far; update ``heaps``.
 
     ``times, slots``: int64 (rows,).  ``heaps``: int64 (slots, k), each the ``k`` largest
     values of a slot as a min-heap, filled up with the smallest integer.  Returns int64
     (rows,).  O(rows x log k).
     """
     rows, size = times.size, heaps.shape[1]
-    found = np.empty(rows, np.int64)
+    nth = np.empty(rows, np.int64)
     for i in range(rows):
         heap = heaps[slots[i]]
         value = times[i]
@@ -56,19 +56,19 @@ def nth_largest(times: Ints, slots: Ints, heaps: Ints) -> Ints:
                 heap[at] = heap[child]
                 at, child = child, 2 * child + 1
             heap[at] = value
-        found[i] = heap[0]
-    return found
+        nth[i] = heap[0]
+    return nth
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def due(bounds: Ints, slots: Ints, linear: Ints, table: Ints, last: Ints) -> Mask:
-    """Tell after which rows the promises of groups are due.
+    """Return the rows after which bounds of groups are due.
 
-    ``bounds``: int64 (rows,), what each row's group can promise after it.  ``linear``: int64
-    (rows + 1,), what the whole stream promises before the first row and after each; where it
-    grows, everything is put out anyway.  ``table``: int64 (2 or more, slots): the bound last
+    ``bounds``: int64 (rows,), the bound of each row's group after it.  ``linear``: int64
+    (rows + 1,), the bound of the whole stream before the first row and after each; where it
+    grows, all bounds are emitted anyway.  ``table``: int64 (2 or more, slots): the bound last
     seen, and the epoch when it last grew.  ``last``: int64 (2,): the epoch, and the slot
-    that made the last cut.  Both learn.  Returns bool (rows,).  O(rows).
+    that made the last cut.  Both are updated.  Returns bool (rows,).  O(rows).
 
     Due, when a group grows that has grown before in this epoch, or that made the last cut:
     so one cut covers the growth of all groups, the fastest group sets the pace, and none
@@ -95,26 +95,29 @@ def due(bounds: Ints, slots: Ints, linear: Ints, table: Ints, last: Ints) -> Mas
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def trail(times: Ints, slack: int, soft: int, every: int, memory: Ints, late: Mask) -> tuple[int, int]:
-    """Tell which rows are behind what held by then: multiples of ``every``, a slack behind the largest value before.
+    """Count the rows below the bounds at their arrival: multiples of ``every``, a slack below the largest value before.
 
     There are two, ``slack`` behind, and ``soft``, which is expected.  ``times``: int64 (rows,).  ``memory``: int64
-    (5,), learns: the largest value, both bounds, and the least and the greatest of ``times``.  ``late``: bool (rows,),
-    written: which rows are behind the first bound.  Returns how many are, and how many are behind the second one alone.
+    (5,), updated: the largest value, both bounds, and the least and the greatest of ``times``.  ``late``: bool (rows,),
+    written: which rows are below the first bound.  Returns how many are, and how many are below the second one alone.
     O(rows), a few instructions each.
     """
     holding, expected = memory[1], memory[2]
-    least, greatest, found, allowed, start = _MOST + 1, _LEAST, 0, 0, 0
+    earliest, latest, late_rows, soft_late, start = _MOST + 1, _LEAST, 0, 0, 0
     due, soon, moved = _due(holding, slack, every), _due(expected, soft, every), False
     while start < times.size:
-        some, its = times[start : start + _BLOCK], late[start : start + _BLOCK]
-        lowest, highest = _reach(some)
-        least, greatest, stop = min(least, lowest), max(greatest, highest), some.size
+        block, block_late = times[start : start + _BLOCK], late[start : start + _BLOCK]
+        lowest, highest = _reach(block)
+        earliest, latest, stop = min(earliest, lowest), max(latest, highest), block.size
         # A bound has moved and would again: the stream is far out of order, so this block goes row by row.
         if moved and highest >= min(due, soon):
             for i in range(stop):
-                value = some[i]
-                its[i] = value < holding
-                found, allowed = found + its[i], allowed + ((value >= holding) & (value < expected))
+                value = block[i]
+                block_late[i] = value < holding
+                late_rows, soft_late = (
+                    late_rows + block_late[i],
+                    soft_late + ((value >= holding) & (value < expected)),
+                )
                 if value >= due:
                     holding, due = _grown(value, holding, slack, every)
                 if value >= soon:
@@ -124,22 +127,22 @@ def trail(times: Ints, slack: int, soft: int, every: int, memory: Ints, late: Ma
             moved, value = highest >= min(due, soon), highest
             if moved:
                 stop = 1
-                while some[stop - 1] < due and some[stop - 1] < soon:
+                while block[stop - 1] < due and block[stop - 1] < soon:
                     stop += 1
-                value = some[stop - 1]
+                value = block[stop - 1]
             if lowest < max(holding, expected):
-                behind, before = _behind(some[:stop], its[:stop], holding, expected)
-                found, allowed = found + behind, allowed + before
+                late_here, soft_here = _count_late(block[:stop], block_late[:stop], holding, expected)
+                late_rows, soft_late = late_rows + late_here, soft_late + soft_here
             else:
-                its[:stop] = False
+                block_late[:stop] = False
             if value >= due:
                 holding, due = _grown(value, holding, slack, every)
             if value >= soon:
                 expected, soon = _grown(value, expected, soft, every)
         start += stop
-    memory[0], memory[1], memory[2] = min(max(memory[0], greatest), _MOST), holding, expected
-    memory[3], memory[4] = least, greatest
-    return found, allowed
+    memory[0], memory[1], memory[2] = min(max(memory[0], latest), _MOST), holding, expected
+    memory[3], memory[4] = earliest, latest
+    return late_rows, soft_late
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
@@ -152,22 +155,22 @@ def _reach(times: Ints) -> tuple[int, int]:
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _behind(times: Ints, late: Mask, holding: int, expected: int) -> tuple[int, int]:
-    """Tell which rows are behind a bound; return how many are, and how many behind the other one alone."""
-    behind, before = 0, 0
+def _count_late(times: Ints, late: Mask, holding: int, expected: int) -> tuple[int, int]:
+    """Write which rows are below the bound ``holding``; return how many are, and how many below ``expected`` alone."""
+    late_rows, unexpected = 0, 0
     for i in range(times.size):  # vector instructions
-        behind += times[i] < holding
-        before += times[i] < expected
+        late_rows += times[i] < holding
+        unexpected += times[i] < expected
     late[:] = False
-    if behind:
+    if late_rows:
         for i in range(times.size):
             late[i] = times[i] < holding
-    return behind, max(before - behind, 0)
+    return late_rows, max(unexpected - late_rows, 0)
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _grown(value: int, promised: int, slack: int, every: int) -> tuple[int, int]:
-    """Return the bound behind a value that was due, and from which value on there may be more to promise."""
+    """Return the bound after a value that was due, and the value from which on the bound may grow again."""
     value = min(value, _MOST)  # a tuple may have the largest integer; the stream goes on
     bound = value - slack if value >= _LEAST + slack else _LEAST
     if every == 1:
@@ -179,7 +182,7 @@ def _grown(value: int, promised: int, slack: int, every: int) -> tuple[int, int]
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _due(promised: int, slack: int, every: int) -> int:
-    """Return from which value on there may be more to promise; the largest integer: perhaps never."""
+    """Return the value from which on the bound may grow; the largest integer: perhaps never."""
     if promised > _MOST - every:
         return _MOST + 1
     following = _LEAST if promised < _LEAST + every else promised // every * every + every
@@ -188,31 +191,31 @@ def _due(promised: int, slack: int, every: int) -> int:
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def accept(times: Ints, limit: int, patience: int, memory: Ints) -> Mask:
-    """Tell which rows are at most ``limit`` ahead of the largest one accepted before.
+    """Return which rows are at most ``limit`` ahead of the largest one accepted before.
 
-    ``times``: int64 (rows,).  ``memory``: int64 (3,), learns: the largest value accepted
+    ``times``: int64 (rows,).  ``memory``: int64 (3,), updated: the largest value accepted
     (the smallest integer: none), how many rows in a row were refused, the least of those.
-    After ``patience`` refusals in a row the stream has really moved on: the least of the
-    refused is where it is now.  ``patience < 0``: never.  Returns bool (rows,).  O(rows).
+    After ``patience`` refusals in a row the stream has moved on: the least of the
+    refused is its new time.  ``patience < 0``: never.  Returns bool (rows,).  O(rows).
     """
     accepted = np.ones(times.size, np.bool_)
-    highest, refused, least = memory[0], memory[1], memory[2]
+    highest, refused, earliest_refused = memory[0], memory[1], memory[2]
     none = np.iinfo(np.int64).min
     # Refusals in a row count only as long as no row in between is accepted.
     for i in range(times.size):
         value = times[i]
         needs = max(value, none + limit) - limit  # what must have been seen; does not wrap round
         if highest != none and needs > highest:
-            least = value if refused == 0 else min(least, value)
+            earliest_refused = value if refused == 0 else min(earliest_refused, value)
             refused += 1
             if 0 <= patience < refused:
-                highest, refused = least, 0
+                highest, refused = earliest_refused, 0
             if needs > highest:
                 accepted[i] = False
                 continue
         refused = 0
         highest = max(highest, value)
-    memory[0], memory[1], memory[2] = highest, refused, least
+    memory[0], memory[1], memory[2] = highest, refused, earliest_refused
     return accepted
 
 
@@ -222,10 +225,10 @@ def quantile_behind(times: Ints, share: float, last: Cells, counts: Ints, memory
 
     ``times``: int64 (rows,).  ``last``: int16 (n,), a ring of the cells of the last ``n`` rows.  ``counts``: int64
     (CELLS,).  ``memory``: int64 (5,): the largest value, the bound, how many rows came, the cell of the quantile, how
-    many of the last rows are in it or below.  The last three learn.  Returns int64 (rows,), never decreasing.
+    many of the last rows are in it or below.  The last three are updated.  Returns int64 (rows,), never decreasing.
     O(rows), amortised, as long as the quantile moves by a few cells at a time.
     """
-    found = np.empty(times.size, np.int64)
+    bounds = np.empty(times.size, np.int64)
     largest, bound, came, cell, below = memory[0], memory[1], memory[2], memory[3], memory[4]
     for i in range(times.size):
         value = min(times[i], _MOST)  # a tuple may have the largest integer; that does not end the stream
@@ -250,9 +253,9 @@ def quantile_behind(times: Ints, share: float, last: Cells, counts: Ints, memory
             cell -= 1
         late = _most(cell)
         bound = max(bound, largest - late if largest >= _LEAST + late else _LEAST)
-        found[i] = bound
+        bounds[i] = bound
     memory[0], memory[1], memory[2], memory[3], memory[4] = largest, bound, came, cell, below
-    return found
+    return bounds
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]

@@ -41,7 +41,7 @@ _BLOCK = kernel_knob(__name__, "_BLOCK", 32)  # cells
 
 @njit(cache=True, nogil=True)
 def sides(geometry, slots, first, stop, lowest, begin, end, needed):
-    """Write for each group which windows ``slots`` int64 (n,) close: ``begin`` and ``end``, as ``held`` takes them.
+    """Write for each group which windows ``slots`` int64 (n,) close: ``begin`` and ``end``, as ``held`` reads them.
 
     And the first pane that is needed behind: ``needed`` int64 (groups,).  Groups that close nothing: 0, 0, the least.
     """
@@ -56,26 +56,26 @@ def sides(geometry, slots, first, stop, lowest, begin, end, needed):
 
 @njit(cache=True, nogil=True)
 def held(geometry, tuples, sides, place, counted, slots, numbers, ends, forget):
-    """Write which groups have something in each window: ``slots``, and how many tuples: ``numbers``.
+    """Write which groups have tuples in each window: ``slots``, and how many: ``numbers``.
 
     Of group i windows sides[0, i] to sides[1, i] (exclusive) are closed, int32 (2, groups), counted from a lowest one
     on; (2, 0): of each group all of them.  ``place``: the lowest one, and how many have been looked at before; this
-    goes on as long as slots and numbers have room for all groups, and one more.  numbers (0,): nobody asks for them.
+    goes on as long as slots and numbers have room for all groups, and one more.  numbers (0,): they are not needed.
     ``ends`` int64 (windows,) is written.  ``counted``, kept up to date: integers (groups,), the tuples of each group in
     some panes, and which these are, int64 (2,).  ``forget``: windows of one pane forget its tuples at once.  Returns
     how many were found, and in how many windows.  O((windows + panes) x groups).
     """
-    (lowest, done), (count, reach), found, many = place, counted, np.uintp(0), 0
+    (lowest, done), (count, reach), listed, many = place, counted, np.uintp(0), 0
     groups = np.uintp(len(count))
     closed, all_of_them = np.empty(len(count), count.dtype), sides.shape[1] == 0
-    while many < len(ends) and found + groups < np.uintp(len(slots)):
+    while many < len(ends) and listed + groups < np.uintp(len(slots)):
         wid, window = lowest + done + many, np.int32(done + many)
         if all_of_them and forget and geometry.length == 1:
             # All that the row has leaves: no mask, and no copy.
             pane = (wid + 1) * geometry.step - 1
             if geometry.low <= pane <= geometry.high:
                 row = tuples[row_of(geometry, pane)]
-                found = _listed(row, found, slots, numbers)
+                listed = _listed(row, listed, slots, numbers)
                 row[:] = 0
         elif _slid(geometry, tuples, wid, count, reach):
             # Mask the groups that do not close this window.
@@ -89,15 +89,15 @@ def held(geometry, tuples, sides, place, counted, slots, numbers, ends, forget):
                 row = tuples[row_of(geometry, reach[0])]
                 for i in range(groups):
                     row[i] -= closed[i]
-            found = _listed(closed, found, slots, numbers)
-        ends[many] = found
+            listed = _listed(closed, listed, slots, numbers)
+        ends[many] = listed
         many += 1
-    return np.int64(found), many
+    return np.int64(listed), many
 
 
 @njit(cache=True, nogil=True)
 def _slid(geometry, tuples, wid, count, reach):
-    """Count the tuples of a window, from those of the panes ``reach``; tell whether it has a pane."""
+    """Count the tuples of a window, from those of the panes ``reach``; return whether it has a pane."""
     step, length, low, high, _, _, _ = geometry
     start, stop = max((wid + 1) * step - length, low), min((wid + 1) * step, high + 1)
     if start >= stop:
@@ -122,17 +122,17 @@ def _slid(geometry, tuples, wid, count, reach):
 
 
 @njit(cache=True, nogil=True)
-def _listed(counts, found, slots, numbers):
-    """Write the groups that have something, and how much, from ``found`` on; return how many there are then."""
+def _listed(counts, listed, slots, numbers):
+    """List the groups with tuples, and how many, from ``listed`` on; return how many are listed then."""
     if len(numbers):
         for i in range(np.uintp(len(counts))):
-            slots[found], numbers[found] = i, counts[i]
-            found += np.uintp(counts[i] != 0)
+            slots[listed], numbers[listed] = i, counts[i]
+            listed += np.uintp(counts[i] != 0)
     else:
         for i in range(np.uintp(len(counts))):
-            slots[found] = i
-            found += np.uintp(counts[i] != 0)
-    return found
+            slots[listed] = i
+            listed += np.uintp(counts[i] != 0)
+    return listed
 
 
 @njit(cache=True, nogil=True)
@@ -147,32 +147,32 @@ def spread(values, ends, out):
 
 @njit(cache=True, nogil=True)
 def free(geometry, tuples, needed, first_pane, panes):
-    """Forget the tuples in ``panes`` panes from ``first_pane`` on, below needed[slot]; return how many cells.
+    """Clear the tuples in ``panes`` panes from ``first_pane`` on, below needed[slot]; return how many cells.
 
     needed int64 (groups,).
     """
-    gone = 0
+    freed = 0
     for pane in range(first_pane, first_pane + panes):
         row = tuples[row_of(geometry, pane)]
         for i in range(len(needed)):
-            kept = row[i] * (pane >= needed[i])
-            gone += int(row[i] != 0) - int(kept != 0)
-            row[i] = kept
-    return gone
+            left = row[i] * (pane >= needed[i])
+            freed += int(row[i] != 0) - int(left != 0)
+            row[i] = left
+    return freed
 
 
 @njit(cache=True, nogil=True)
 def empty(geometry, tuples, first_pane, panes):
-    """Forget all tuples in ``panes`` panes from ``first_pane`` on; return how many cells had some."""
-    gone = np.int64(0)
+    """Clear all tuples in ``panes`` panes from ``first_pane`` on; return how many cells had some."""
+    freed = np.int64(0)
     for pane in range(first_pane, first_pane + panes):
         # Counted in 32 bits, twice as many to a vector; a row has fewer cells than that.
         row, in_use = tuples[row_of(geometry, pane)], np.int32(0)
         for i in range(len(row)):
             in_use += np.int32(row[i] != 0)
         row[:] = 0
-        gone += np.int64(in_use)
-    return gone
+        freed += np.int64(in_use)
+    return freed
 
 
 @njit(cache=True, nogil=True)
@@ -198,27 +198,27 @@ def cells_of(geometry, tuples, slots, wids, cells):
 
 
 @njit(cache=True, nogil=True)
-def changed(geometry, tuples, kept, first, lowest, behind, was, now):
-    """Write which windows from ``lowest`` to ``behind`` (exclusive), of one pane, have not the tuples that are kept.
+def changed(geometry, tuples, snapshot, first, lowest, stop, was, now):
+    """Write which windows from ``lowest`` to ``stop`` (exclusive), of one pane, differ from ``snapshot`` in tuples.
 
-    ``kept`` integers (windows, groups): those of windows from ``first`` on, of groups that there were; others had none.
+    ``snapshot`` integers (windows, groups): the tuples kept of windows from ``first`` on, of the groups of then.
     ``now`` int64 (4, cells + 1): groups, windows, cells, numbers of tuples; ``was`` int64 (5, cells + 1): the same of
-    those that had some, with cells of ``kept``, and where they are in ``now``.  Returns how many there are in both.
+    those that had some, with cells of ``snapshot``, and where they are in ``now``.  Returns how many there are in both.
     O(windows x groups).
     """
-    if behind <= lowest:  # as mostly: no row of zeros, which costs a walk over all groups
+    if stop <= lowest:  # as mostly: no row of zeros, which costs a walk over all groups
         return 0, 0
-    groups, wide, had, many = geometry.groups, kept.shape[1], 0, 0
-    none = np.zeros(groups, kept.dtype)
-    for wid in range(lowest, behind):
+    groups, wide, was_count, many = geometry.groups, snapshot.shape[1], 0, 0
+    none = np.zeros(groups, snapshot.dtype)
+    for wid in range(lowest, stop):
         # Tuples that groups had before: a copy of the row where groups have come since; nothing where no row was kept.
         at, before, begin = wid - first, none, many
         cell = row_of(geometry, (wid + 1) * geometry.step - 1) * groups
-        if 0 <= at < len(kept) and wide == groups:
-            before = kept[at]
-        elif 0 <= at < len(kept):
+        if 0 <= at < len(snapshot) and wide == groups:
+            before = snapshot[at]
+        elif 0 <= at < len(snapshot):
             before = none.copy()
-            before[:wide] = kept[at]
+            before[:wide] = snapshot[at]
         many = _differing(tuples[cell : cell + groups], before, now[CELL_SLOT], many)
         for i in range(begin, many):
             group = now[CELL_SLOT, i]
@@ -228,27 +228,32 @@ def changed(geometry, tuples, kept, first, lowest, behind, was, now):
                 tuples[cell + group],
             )
             if before[group]:
-                was[CELL_SLOT, had], was[CELL_WINDOW, had], was[CELL_AT, had], was[CELL_TUPLES, had] = (
+                (
+                    was[CELL_SLOT, was_count],
+                    was[CELL_WINDOW, was_count],
+                    was[CELL_AT, was_count],
+                    was[CELL_TUPLES, was_count],
+                ) = (
                     group,
                     wid,
                     at * wide + group,
                     before[group],
                 )
-                was[CELL_AMONG, had] = i
-                had += 1
-    return had, many
+                was[CELL_AMONG, was_count] = i
+                was_count += 1
+    return was_count, many
 
 
 @njit(cache=True, nogil=True)
-def _differing(one, other, places, many):
+def _differing(row_a, row_b, places, many):
     """Write where two rows differ, from ``many`` on; return how many places there are then.  Most blocks are alike."""
-    for start in range(0, len(one), _BLOCK):
+    for start in range(0, len(row_a), _BLOCK):
         # Whether a block differs at all, in vector instructions; then where.
-        here, there, bits = one[start : start + _BLOCK], other[start : start + _BLOCK], np.int64(0)
-        for i in range(len(here)):
-            bits |= here[i] ^ there[i]
+        part_a, part_b, bits = row_a[start : start + _BLOCK], row_b[start : start + _BLOCK], np.int64(0)
+        for i in range(len(part_a)):
+            bits |= part_a[i] ^ part_b[i]
         if bits:
-            for i in range(len(here)):
+            for i in range(len(part_a)):
                 places[many] = start + i
-                many += here[i] != there[i]
+                many += part_a[i] != part_b[i]
     return many

@@ -77,19 +77,19 @@ def row_of(geometry, pane):
 @njit(cache=True, nogil=True)
 def used(geometry, tuples, cells, panes, slots):
     """Write which cells have something, and their panes and slots, int64 (cells in use,); return how many."""
-    groups, found = geometry.groups, 0
+    groups, count = geometry.groups, 0
     for pane in range(geometry.low, geometry.high + 1):
         first = row_of(geometry, pane) * groups
         for slot in range(groups):
             if tuples[first + slot]:
-                cells[found], panes[found], slots[found] = first + slot, pane, slot
-                found += 1
-    return found
+                cells[count], panes[count], slots[count] = first + slot, pane, slot
+                count += 1
+    return count
 
 
 @njit(cache=True, nogil=True)
 def _turn(geometry, tuples, turns, slot, begin, end, steps, used):
-    """Make panes ``begin`` to ``end`` the front; return how many steps there are then."""
+    """Make panes ``begin`` to ``end`` the front; return the number of steps."""
     # From the last pane down, so that each is combined with all behind it; panes without tuples are passed over.
     above, front = -1, end
     for pane in range(end - 1, begin - 1, -1):
@@ -105,7 +105,7 @@ def _turn(geometry, tuples, turns, slot, begin, end, steps, used):
 
 @njit(cache=True, nogil=True)
 def _slide(geometry, tuples, turns, slot, begin, end, steps, used):
-    """Let the front begin at ``begin`` and the back end at ``end``; return how many steps there are then."""
+    """Move the begin of the front to ``begin`` and the end of the back to ``end``; return the number of steps."""
     groups = geometry.groups
     back = (geometry.last + 1) * groups + slot
     # The back: add the panes that come in.  Its state from before the last turn is overwritten, not emptied.
@@ -139,13 +139,13 @@ def plan(geometry, tuples, turns, slots, first, stop, begin, steps, results, fre
     no more room, and how many steps, results and freed cells there are.  O(panes passed), amortized.
     """
     step, length, low, high, last, groups, _ = geometry
-    used, found, gone = np.int64(0), 0, 0
+    used, windows, freed_cells = np.int64(0), 0, 0
     for i in range(begin, len(slots)):
         slot = slots[i]
         # A pane goes into a front once and into the back once; a window is a step more.  A group is planned whole.
         panes = min(high - low + 1, (stop[i] - first[i] - 1) * step + length)
-        if max(used, gone) + stop[i] - first[i] + 2 * panes > steps.shape[1]:
-            return i, used, found, gone
+        if max(used, freed_cells) + stop[i] - first[i] + 2 * panes > steps.shape[1]:
+            return i, used, windows, freed_cells
         for wid in range(first[i], stop[i]):
             # Move the stacks to the window.
             start, end = max((wid + 1) * step - length, low), min((wid + 1) * step, high + 1)
@@ -161,21 +161,21 @@ def plan(geometry, tuples, turns, slots, first, stop, begin, steps, results, fre
             if front < 0 and back < 0:
                 continue
             steps[STEP_TO, used], steps[STEP_A, used], steps[STEP_B, used] = (
-                ~found,
+                ~windows,
                 max(front, back),
                 min(front, back),
             )
             if front >= 0 and back >= 0:
                 steps[STEP_A, used], steps[STEP_B, used] = front, back
-            results[RESULT_SLOT, found], results[RESULT_WINDOW, found] = slot, wid
-            used, found = used + 1, found + 1
+            results[RESULT_SLOT, windows], results[RESULT_WINDOW, windows] = slot, wid
+            used, windows = used + 1, windows + 1
         # Free the panes before the first window that stays open.
         start, end = (first[i] + 1) * step - length, (stop[i] + 1) * step - length
         for pane in range(max(start, low), min(end, high + 1)):
             cell = row_of(geometry, pane) * groups + slot
-            freed[gone] = cell
-            gone += tuples[cell] != 0
-    return len(slots), used, found, gone
+            freed[freed_cells] = cell
+            freed_cells += tuples[cell] != 0
+    return len(slots), used, windows, freed_cells
 
 
 @njit(cache=True, nogil=True)
@@ -186,50 +186,50 @@ def read(geometry, tuples, slots, first, stop, begin, steps, results):
     how many steps and results there are.  O(panes of windows).
     """
     step, length, low, high, last, groups, _ = geometry
-    used, found = 0, 0
+    used, windows = 0, 0
     for i in range(begin, len(slots)):
         slot = slots[i]
         if used + (stop[i] - first[i]) * min(high - low + 1, length) > steps.shape[1]:
-            return i, used, found
+            return i, used, windows
         back = (last + 1) * groups + slot
         for wid in range(first[i], stop[i]):
-            # One pane is kept back, so that the last combination goes to the result and not through the back.
-            one, two = -1, -1
+            # The last pane is pending, so that its combination goes to the result and not through the back.
+            so_far, pending = -1, -1
             for pane in range(max((wid + 1) * step - length, low), min((wid + 1) * step, high + 1)):
                 cell = row_of(geometry, pane) * groups + slot
-                if tuples[cell] and one >= 0:
-                    if two >= 0:
-                        steps[STEP_TO, used], steps[STEP_A, used], steps[STEP_B, used] = back, one, two
-                        used, one = used + 1, back
-                    two = cell
+                if tuples[cell] and so_far >= 0:
+                    if pending >= 0:
+                        steps[STEP_TO, used], steps[STEP_A, used], steps[STEP_B, used] = back, so_far, pending
+                        used, so_far = used + 1, back
+                    pending = cell
                 elif tuples[cell]:
-                    one = cell
-            if one >= 0:
-                steps[STEP_TO, used], steps[STEP_A, used], steps[STEP_B, used] = ~found, one, two
-                results[RESULT_SLOT, found], results[RESULT_WINDOW, found] = slot, wid
-                used, found = used + 1, found + 1
-    return len(slots), used, found
+                    so_far = cell
+            if so_far >= 0:
+                steps[STEP_TO, used], steps[STEP_A, used], steps[STEP_B, used] = ~windows, so_far, pending
+                results[RESULT_SLOT, windows], results[RESULT_WINDOW, windows] = slot, wid
+                used, windows = used + 1, windows + 1
+    return len(slots), used, windows
 
 
 @njit(cache=True, nogil=True)
 def forget(geometry, tuples, slots, first, stop):
-    """Forget the tuples of ``slots`` in panes ``first[i]`` to ``stop[i]`` (exclusive); return how many cells.
+    """Clear the tuple counts of ``slots`` in panes ``first[i]`` to ``stop[i]`` (exclusive); return how many cells.
 
     O(panes that there are of these).
     """
-    gone = 0
+    forgotten = 0
     for i in range(len(slots)):
         if slots[i] >= geometry.groups:  # it has none
             continue
         for pane in range(max(first[i], geometry.low), min(stop[i], geometry.high + 1)):
             cell = row_of(geometry, pane) * geometry.groups + slots[i]
-            gone += tuples[cell] != 0
+            forgotten += tuples[cell] != 0
             tuples[cell] = 0
-    return gone
+    return forgotten
 
 
 @njit(cache=True, nogil=True)
-def closing(spans, slots, cuts, found, low, stop, after):
+def closing(spans, slots, cuts, closing_slots, low, stop, after):
     """Write which of ``slots`` have windows below their cuts, and from which to which (exclusive); return how many.
 
     ``after``: their lowest open window then, or NO_WINDOW.  slots, cuts, found, low, stop, after int64 (n,).
@@ -238,7 +238,7 @@ def closing(spans, slots, cuts, found, low, stop, after):
     for i in range(len(slots)):
         first, last = spans[slots[i], LOW], spans[slots[i], HIGH]
         if first < cuts[i] and first != NO_WINDOW:
-            found[many], low[many] = slots[i], first
+            closing_slots[many], low[many] = slots[i], first
             stop[many] = cuts[i] if cuts[i] <= last else last + 1
             after[many] = cuts[i] if cuts[i] <= last else NO_WINDOW
             many += 1
@@ -266,15 +266,15 @@ def between(spans, slots, low, stop, ranges):
 
 
 @njit(cache=True, nogil=True)
-def clipped(slots, low, stop, least, most, groups, ranges):
-    """Write which slots below ``groups`` have windows from ``least`` to ``most``, and from which to which (exclusive).
+def clipped(slots, low, stop, low_limit, stop_limit, groups, ranges):
+    """Write which slots below ``groups`` have windows from ``low_limit`` to ``stop_limit``, and which (exclusive).
 
     slots, low, stop int64 (n,); ranges int64 (3, n), written.  Returns how many there are, the lowest window, the first
     one behind all, and how many windows they have.
     """
-    many, lowest, behind, windows = 0, most, least, 0
+    many, lowest, end, windows = 0, stop_limit, low_limit, 0
     for i in range(len(slots)):
-        first, last = max(low[i], least), min(stop[i], most)
+        first, last = max(low[i], low_limit), min(stop[i], stop_limit)
         if first < last and slots[i] < groups:
             ranges[RANGE_SLOT, many], ranges[RANGE_FIRST, many], ranges[RANGE_STOP, many] = (
                 slots[i],
@@ -282,12 +282,12 @@ def clipped(slots, low, stop, least, most, groups, ranges):
                 last,
             )
             many += 1
-            lowest, behind, windows = min(lowest, first), max(behind, last), windows + last - first
-    return many, lowest, behind, windows
+            lowest, end, windows = min(lowest, first), max(end, last), windows + last - first
+    return many, lowest, end, windows
 
 
 @njit(cache=True, nogil=True)
-def reopen(spans, least, slots, low, counts):
+def reopen(spans, block_lows, slots, low, counts):
     """Note that the lowest open window of ``slots`` is now ``low``, both int64 (n,), or NO_WINDOW.
 
     counts int64 (3,), as in ``Table``: how many groups have windows, and the lowest one, are corrected, and the blocks.
@@ -299,25 +299,25 @@ def reopen(spans, least, slots, low, counts):
         spans[slots[i], LOW] = low[i]
         if low[i] == NO_WINDOW:
             spans[slots[i], HIGH] = NEVER
-    counts[ALIVE], counts[LOWEST] = alive, settle(spans, least, slots)
+    counts[ALIVE], counts[LOWEST] = alive, settle(spans, block_lows, slots)
 
 
 @njit(cache=True, nogil=True)
-def close_below(spans, least, slots, stop, counts):
-    """Note that windows of ``slots`` below ``stop``, both int64 (n,), have left.  O(slots + blocks)."""
+def close_below(spans, block_lows, slots, stop, counts):
+    """Note that windows of ``slots`` below ``stop``, both int64 (n,), are closed.  O(slots + blocks)."""
     low = np.empty_like(stop)
     for i in range(len(slots)):
         # True also of a group without a window, whose highest one is the least integer.
         over = spans[slots[i], HIGH] < stop[i]
         low[i] = NO_WINDOW if over else max(spans[slots[i], LOW], stop[i])
-    reopen(spans, least, slots, low, counts)
+    reopen(spans, block_lows, slots, low, counts)
 
 
 @njit(cache=True, nogil=True)
-def reopen_all(spans, least, cut, counts):
-    """Do so where all groups close their windows below ``cut``."""
+def reopen_all(spans, block_lows, cut, counts):
+    """Note that all groups have closed their windows below ``cut``.  O(groups)."""
     alive, lowest = 0, NO_WINDOW
-    least[:] = NO_WINDOW
+    block_lows[:] = NO_WINDOW
     for i in range(len(spans)):
         # True also of a group without a window, whose highest one is the least integer.
         over = spans[i, HIGH] < cut
@@ -325,7 +325,7 @@ def reopen_all(spans, least, cut, counts):
         spans[i, LOW] = low
         spans[i, HIGH] = NEVER if over else spans[i, HIGH]
         alive += low != NO_WINDOW
-        least[i >> SHIFT], lowest = min(least[i >> SHIFT], low), min(lowest, low)
+        block_lows[i >> SHIFT], lowest = min(block_lows[i >> SHIFT], low), min(lowest, low)
     counts[ALIVE], counts[LOWEST] = alive, lowest
 
 
@@ -336,17 +336,17 @@ def step_levels(to, a, b, rows, level):
     A step comes behind those that write what it reads, and those that read or write what it writes.  O(steps + rows).
     """
     # Of each row the last level that writes it, and the last one that reads it; levels count from 1 on.
-    written, read = np.zeros(rows, np.int32), np.zeros(rows, np.int32)
+    write_level, read_level = np.zeros(rows, np.int32), np.zeros(rows, np.int32)
     for i in range(len(to)):
-        least = written[a[i]]
+        after = write_level[a[i]]
         if b[i] >= 0:
-            least = max(least, written[b[i]])
+            after = max(after, write_level[b[i]])
         if to[i] >= 0:
-            least = max(least, written[to[i]], read[to[i]])
-        level[i] = least + 1
-        read[a[i]] = max(read[a[i]], least + 1)
+            after = max(after, write_level[to[i]], read_level[to[i]])
+        level[i] = after + 1
+        read_level[a[i]] = max(read_level[a[i]], after + 1)
         if b[i] >= 0:
-            read[b[i]] = max(read[b[i]], least + 1)
+            read_level[b[i]] = max(read_level[b[i]], after + 1)
         if to[i] >= 0:
-            written[to[i]] = least + 1
+            write_level[to[i]] = after + 1
     return len(to)

@@ -9,13 +9,13 @@ And lists of such windows, in order: each once, and where they are in another li
 #              counts[3]           USED rows; groups ALIVE, which have open windows; LOWEST open window of any group
 #              spans[groups, 2]    LOW and HIGH: the lowest open window of a group and its highest one.  A group without
 #                                  a window has NO_WINDOW and the least integer, so min and max need no first case
-#              least[blocks]       the least LOW of the 2**SHIFT groups of each block
+#              block_lows[blocks]  the least LOW of the 2**SHIFT groups of each block
 # Invariant    A row in use has one cell, and no cell between that one and its home is free: a probe ends at the first
 #              free cell.  So removal moves cells back, and there are no tombstones.
 # Not obvious  Eight neighbouring windows of a group have neighbouring homes: a tuple updates neighbouring windows, so
 #              its probes stay in few lines of the cache.
 #              A quarter of the cells is in use at most.  Tried: half of them; half as fast.
-#              A bound that closes windows of few groups looks at least, and at the blocks it has passed: 1 M groups
+#              A bound that closes windows of few groups reads block_lows, and the blocks it has passed: 1 M groups
 #              with later windows cost 16 k numbers.  Tried: all of spans, 16 MB; 5 ms a bound, now tens of us.
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ def _cell(cells, slot, wid):
 
 
 @njit(cache=True, nogil=True)
-def locate(table, spans, least, slots, first, starts, rows, begin):
+def locate(table, spans, block_lows, slots, first, starts, rows, begin):
     """Write the row of every (tuple, window) into ``rows``, making those that are not there.
 
-    spans int64 (groups, 2): lowest open and highest window of each group, and least int64 (blocks,), updated;
+    spans int64 (groups, 2): lowest open and highest window of each group, and block_lows int64 (blocks,), updated;
     slots, first int64 (tuples,); starts int64 (tuples + 1,): tuple i is in the windows
     first[i]... and its rows go to rows[starts[i]:starts[i + 1]].  Starts at tuple
     ``begin`` and returns the tuple at which the table was full, or the number of tuples.
@@ -89,7 +89,7 @@ def locate(table, spans, least, slots, first, starts, rows, begin):
         width, slot, wid = starts[i + 1] - starts[i], slots[i], first[i]
         if width == 0:
             continue
-        # Room is asked for as if all windows were new, so a tuple is never entered by halves.
+        # Checks for room as if all windows were new, so a tuple is never entered by halves.
         if used + width > limit:
             counts[USED] = used
             return i
@@ -98,7 +98,7 @@ def locate(table, spans, least, slots, first, starts, rows, begin):
             counts[ALIVE] += 1
         spans[slot, LOW] = min(spans[slot, LOW], wid)
         spans[slot, HIGH] = max(spans[slot, HIGH], wid + width - 1)
-        least[slot >> SHIFT] = min(least[slot >> SHIFT], wid)
+        block_lows[slot >> SHIFT] = min(block_lows[slot >> SHIFT], wid)
         counts[LOWEST] = min(counts[LOWEST], wid)
         for k in range(starts[i], starts[i + 1]):
             at = _cell(cells, slot, wid)
@@ -115,8 +115,8 @@ def locate(table, spans, least, slots, first, starts, rows, begin):
 
 
 @njit(cache=True, nogil=True)
-def settle(spans, least, slots):
-    """Find the least LOW of the blocks of some groups anew; return that of all.
+def settle(spans, block_lows, slots):
+    """Compute the least LOW of the blocks of ``slots`` anew; return the least of all blocks.
 
     slots int64 (n,), best ascending: O(n + blocks) where those of a block are together, and at most a block for each.
     """
@@ -127,10 +127,10 @@ def settle(spans, least, slots):
             lowest, done = NO_WINDOW, block
             for other in range(block << SHIFT, min((block + 1) << SHIFT, len(spans))):
                 lowest = min(lowest, spans[other, LOW])
-            least[block] = lowest
+            block_lows[block] = lowest
     lowest = NO_WINDOW
-    for one in least:
-        lowest = min(lowest, one)
+    for block_low in block_lows:
+        lowest = min(lowest, block_low)
     return lowest
 
 
@@ -145,7 +145,7 @@ def fill(cells, owner):
 
 @njit(cache=True, nogil=True)
 def _free(cells, hole):
-    """Free a cell; those behind it that are looked for from before it move back."""
+    """Free a cell; later cells whose probe starts at or before it move back."""
     mask = len(cells) - 1
     at = (hole + 1) & mask
     while cells[at, ROW] >= 0:
@@ -164,7 +164,7 @@ def _free(cells, hole):
 
 @njit(cache=True, nogil=True)
 def remove(table, rows):
-    """Take ``rows`` int64 (n,), all in use, out of the table."""
+    """Remove ``rows`` int64 (n,), all in use, from the table."""
     cells, owner, free, counts = table
     limit = len(owner)
     for row in rows:
@@ -180,14 +180,14 @@ def collect(cells, slots, low, stop, rows):
 
     Returns how many there are; ``rows`` int64 is large enough for all that are in use.
     """
-    found = 0
+    count = 0
     for i in range(len(slots)):
         for wid in range(low[i], stop[i]):
             row = cells[_cell(cells, slots[i], wid), ROW]
             if row >= 0:
-                rows[found] = row
-                found += 1
-    return found
+                rows[count] = row
+                count += 1
+    return count
 
 
 @njit(cache=True, nogil=True)
@@ -198,34 +198,40 @@ def once(groups, first, last, cuts, room):
     may be).  Of shape (2, 0), and False: these are more than ``room``.
     """
     # The rectangle of windows x groups, as wide as whole words of eight groups; floats, for its size may not fit.
-    least, behind, wide, every = NO_WINDOW, -NO_WINDOW, 0, len(cuts) > 1
+    first_window, stop_window, wide, every = NO_WINDOW, -NO_WINDOW, 0, len(cuts) > 1
     for i in range(len(groups)):
         stop = min(last[i] + 1, cuts[i if every else 0])
         if first[i] < stop:
-            least, behind, wide = min(least, first[i]), max(behind, stop), max(wide, groups[i] + 1)
+            first_window, stop_window, wide = (
+                min(first_window, first[i]),
+                max(stop_window, stop),
+                max(wide, groups[i] + 1),
+            )
     wide = (wide + 7) // 8 * 8
-    if least >= behind or float(behind - least) * wide > room:
-        return np.empty((2, 0), np.int64), least >= behind
+    if first_window >= stop_window or float(stop_window - first_window) * wide > room:
+        return np.empty((2, 0), np.int64), first_window >= stop_window
     # Mark each pair, and count those that were not marked.
-    marks, many = np.zeros((behind - least, wide), np.uint8), 0
+    marks, many = np.zeros((stop_window - first_window, wide), np.uint8), 0
     for i in range(len(groups)):
-        for window in range(first[i] - least, min(last[i] + 1, cuts[i if every else 0]) - least):
+        for window in range(
+            first[i] - first_window, min(last[i] + 1, cuts[i if every else 0]) - first_window
+        ):
             many += marks[window, groups[i]] == 0
             marks[window, groups[i]] = 1
     # List the marks.  A group is written whether it is marked or not, so the loop ends with the last one: there is no
     # room for another.  Most words are empty, and one comparison passes over eight groups.
-    found, row = np.empty((2, many), np.int64), 0
+    windows, row = np.empty((2, many), np.int64), 0
     for window in range(len(marks)):
         marked = marks[window]
         words = marked.view(np.uint64)
         for word in range(len(words)):
             if words[word]:
                 for group in range(8 * word, 8 * word + 8):
-                    found[SLOT, row], found[WINDOW, row] = group, least + window
+                    windows[SLOT, row], windows[WINDOW, row] = group, first_window + window
                     row += marked[group]
                     if row == many:
-                        return found, True
-    return found, True
+                        return windows, True
+    return windows, True
 
 
 @njit(cache=True, nogil=True)

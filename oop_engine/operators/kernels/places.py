@@ -118,7 +118,7 @@ def _at_once(values, shift, keys, places, codes, rows):
 
 @njit(cache=True, nogil=True)
 def encode(values, valid, near, lowest, keys, places, sizes, codes, begin):
-    """As ``find``, from row ``begin`` on, but values that have none get the next code; return where it stopped.
+    """Write codes as ``find`` does, from row ``begin`` on; new values get the next code.  Return where it stopped.
 
     valid bool (rows,), false where the value is null, or (0,) if nowhere.  sizes int64 (2,) is kept up to
     date: how many codes there are, and that of null, or -1.  It stops before a value for which there is no
@@ -158,7 +158,7 @@ def encode(values, valid, near, lowest, keys, places, sizes, codes, begin):
 
 @njit(cache=True, nogil=True)
 def _encode_hashed(values, shift, keys, places, sizes, codes, begin):
-    """As ``encode``, of hashed values, none of which is null."""
+    """Write the codes of hashed values, none of which is null, as ``encode`` does."""
     rows = np.empty(BLOCK, np.uint64)
     for start in range(begin, len(values), BLOCK):
         block, out = values[start : start + BLOCK], codes[start : start + BLOCK]
@@ -197,16 +197,16 @@ def fill(sizes, near, lowest, keys, places):
 
 
 @njit(cache=True, nogil=True)
-def pairs(one, two, lowest, wide, places, numbers, first):
+def pairs(a, b, lowest, wide, places, numbers, first):
     """Number pairs of integers by first sight; return how many there are.
 
-    ``one``, ``two`` int64 (rows,) from ``lowest`` on, two integers, the second less than ``wide`` above; places
+    ``a``, ``b`` int64 (rows,) from ``lowest`` on, two integers, the second less than ``wide`` above; places
     int32, -1 each, one for each pair that there may be.  Writes the number of each row, and the first row of each
     number, int64 (rows,).
     """
-    low, least, many = lowest[0], lowest[1], 0
-    for i in range(len(one)):
-        at = (one[i] - low) * wide + two[i] - least
+    low_a, low_b, many = lowest[0], lowest[1], 0
+    for i in range(len(a)):
+        at = (a[i] - low_a) * wide + b[i] - low_b
         if places[at] < 0:
             places[at], first[many] = many, i
             many += 1
@@ -256,10 +256,10 @@ def place(geometry, grid, tuples, known, slots, times, rows, stops):
 
     ``grid``: where pane ``low`` begins, and how long each is, all of them together less than 2**53.  ``stops``: the
     first tuple, and the limit.  tuples integers (cells,), in which the limit + 512 fits.  ``known``: spans int64
-    (slots, 2), least int64 (blocks,), counts int64 (3,), as in ``partials``, and turns int64 (4, groups), or (4, 0)
-    where all are as they were made; all are updated.  rows int64 (tuples,): the cells, -1 for a tuple that is left out;
-    or (0,) where nobody asks, and all are in a cell that there is.  Returns how many cells are new, how many tuples are
-    left out, where it stopped, and whether a cell may have more than the limit.
+    (slots, 2), block_lows int64 (blocks,), counts int64 (3,), as in ``partials``, and turns int64 (4, groups), or
+    (4, 0) where no stack has turned yet; all are updated.  rows int64 (tuples,): the cells, -1 for a tuple that is left
+    out; or (0,) if they are not needed, and all are in a cell of the ring.  Returns how many cells are new, how many
+    tuples are left out, where it stopped, and whether a cell may have more than the limit.
     """
     (begin, slide), (done, limit) = grid, stops
     used, missed, over, panes = 0, 0, False, np.empty(BLOCK, np.int64)
@@ -275,9 +275,9 @@ def place(geometry, grid, tuples, known, slots, times, rows, stops):
         # The limit is a power of two: all numbers together have such a bit if one of them has reached it.
         used, over = used + new, bits >= limit
         if len(rows):
-            kept = rows[start:done]
+            block_rows = rows[start:done]
             for i in range(len(placed)):
-                kept[i] = placed[i]
+                block_rows[i] = placed[i]
     return used, missed, done, over
 
 
@@ -320,7 +320,7 @@ def _count(tuples, cells, fresh):
 
 @njit(cache=True, nogil=True)
 def _count_few(tuples, cells, fresh):
-    """Do so where cells are few, as of one group: a cell at a time, in vector instructions."""
+    """Count tuples as ``_count`` does where cells are few, as of one group: cell by cell, in vector instructions."""
     low, high, new, bits = cells[0], cells[0], 0, np.int64(0)
     for i in range(len(cells)):
         low, high = min(low, cells[i]), max(high, cells[i])
@@ -345,7 +345,7 @@ def _count_few(tuples, cells, fresh):
 @njit(cache=True, nogil=True)
 def _wake(geometry, known, slots, panes, fresh):
     """Note the windows of the tuples that made new cells."""
-    (spans, least, counts, turns), step, length = known, geometry.step, geometry.length
+    (spans, block_lows, counts, turns), step, length = known, geometry.step, geometry.length
     alive, lowest = counts[ALIVE], counts[LOWEST]
     for row in fresh:
         at = np.uintp(row)
@@ -362,8 +362,8 @@ def _wake(geometry, known, slots, panes, fresh):
             turns[TURN, slot] = NEVER if asleep else turns[TURN, slot]
         spans[slot, LOW], spans[slot, HIGH] = min(low, first), max(high, last)
         block, lowest = slot >> np.uintp(SHIFT), min(lowest, first)
-        if first < least[block]:  # seldom, so a branch is sooner than a store each time
-            least[block] = first
+        if first < block_lows[block]:  # seldom, so a branch is sooner than a store each time
+            block_lows[block] = first
     counts[ALIVE], counts[LOWEST] = alive, lowest
 
 
@@ -443,11 +443,11 @@ def tally(times, begin, slide, given, totals, cells):
     (4, WIDE), of which row 0 has the totals; cells int64 (BLOCK,), scratch.  0 panes: there are more than ``WIDE``, or
     they are too long.
     """
-    least, greatest = times[0], times[0]
+    earliest, latest = times[0], times[0]
     for i in range(len(times)):
-        least, greatest = min(least, times[i]), max(greatest, times[i])
-    first = (least - begin) // slide
-    wide = (greatest - begin) // slide - first + 1
+        earliest, latest = min(earliest, times[i]), max(latest, times[i])
+    first = (earliest - begin) // slide
+    wide = (latest - begin) // slide - first + 1
     if wide > WIDE or wide * slide >= _EXACT:
         return first, np.int64(0)
     totals[:, :wide] = 0
@@ -518,9 +518,9 @@ def sum_times(geometry, begin, slide, times, given, sums, carries):
 @njit(cache=True, nogil=True)
 def _add(sums, carries, cell, value):
     """Add a value to a cell; count where the sum wraps."""
-    held = sums[cell]
+    before = sums[cell]
     # The sum wraps if it differs in sign from both; it wraps upwards if the value is not below 0.
-    both = held + value
-    sums[cell] = both
-    if (both ^ held) & (both ^ value) < 0 and len(carries):
+    after = before + value
+    sums[cell] = after
+    if (after ^ before) & (after ^ value) < 0 and len(carries):
         carries[cell] += (value >> 63) | 1

@@ -47,35 +47,35 @@ LANES = 16
 
 
 @njit(cache=True, nogil=True)
-def add(values, starts, ends, lanes, held, out):
+def add(values, starts, ends, lanes, run_tuples, out):
     """Add up ``values`` as floats; return how many tuples the last run has.
 
     lanes float64 (LANES,): the sums of a run, by the number of the tuple in it, so that the
-    last digits do not depend on where a page was cut.  ``held``: tuples that the first run
+    last digits do not depend on where a page was cut.  ``run_tuples``: tuples that the first run
     has already; the last run's sums stay in ``lanes``.
     """
     for i in range(len(starts)):
         at, end = starts[i], ends[i]
         # The lanes that the run has begun a round of, whole rounds, and the rest.
-        while at < end and held % LANES:
-            lanes[held % LANES] += values[at]
-            at, held = at + 1, held + 1
+        while at < end and run_tuples % LANES:
+            lanes[run_tuples % LANES] += values[at]
+            at, run_tuples = at + 1, run_tuples + 1
         while at + LANES <= end:
             for lane in range(LANES):
                 lanes[lane] += values[at + lane]
-            at, held = at + LANES, held + LANES
+            at, run_tuples = at + LANES, run_tuples + LANES
         while at < end:
-            lanes[held % LANES] += values[at]
-            at, held = at + 1, held + 1
+            lanes[run_tuples % LANES] += values[at]
+            at, run_tuples = at + 1, run_tuples + 1
         # The run together; the last one stays open.
         total = 0.0
-        for lane in range(min(held, LANES)):
+        for lane in range(min(run_tuples, LANES)):
             total += lanes[lane]
         out[i] = total
         if i + 1 < len(starts):
-            lanes[: min(held, LANES)] = 0.0
-            held = 0
-    return held
+            lanes[: min(run_tuples, LANES)] = 0.0
+            run_tuples = 0
+    return run_tuples
 
 
 @njit(cache=True, nogil=True)
@@ -100,7 +100,7 @@ def count_false(valid, starts, ends, out):
 
 @njit(cache=True, nogil=True)
 def begins(slots, first, last, gap):
-    """Tell which runs begin a new one, bool (n,): of another slot, or more than ``gap`` behind all before of theirs.
+    """Return which runs begin a new one, bool (n,): of another slot, or more than ``gap`` after all before in theirs.
 
     slots, first, last int64 (n,), sorted by slot, then first.  O(n).
     """

@@ -100,24 +100,24 @@ def closing(shape, grid, spans, windows, sides):
 
     spans int64 (spans, 4); windows int64 (3, room), sides int64 (2, room).  O(windows + spans x definitions).
     """
-    found, before = 0, 0
+    count, before = 0, 0
     for i in range(len(spans)):
         lo, slices = spans[i, LOW], spans[i, HIGH] - spans[i, LOW] + 1
         for d in range(shape.shape[1]):
             first, stop = first_and_stop(shape, grid, d, spans[i])
             for wid in range(first, stop):
                 end = shape[OFFSET, d] + (wid + 1) * shape[STEP, d]
-                windows[WINDOW_SHAPE, found], windows[WINDOW_END, found], windows[WINDOW_SPAN, found] = (
+                windows[WINDOW_SHAPE, count], windows[WINDOW_END, count], windows[WINDOW_SPAN, count] = (
                     d,
                     end,
                     i,
                 )
                 start = slice_at(grid, end - shape[LENGTH, d])
-                sides[SIDE_FIRST, found] = before + min(max(start - lo, 0), slices)
-                sides[SIDE_STOP, found] = before + min(max(slice_at(grid, end) - lo, 0), slices)
-                found += 1
+                sides[SIDE_FIRST, count] = before + min(max(start - lo, 0), slices)
+                sides[SIDE_STOP, count] = before + min(max(slice_at(grid, end) - lo, 0), slices)
+                count += 1
         before += slices
-    return found
+    return count
 
 
 @njit(cache=True, nogil=True)
@@ -144,23 +144,26 @@ def needed(shape, grid, cuts, out):
 
 
 @njit(cache=True, nogil=True)
-def pick(shape, windows, tuples, slots, found):
-    """Write of each window with tuples definition, unit behind its end, slot and place into ``found`` int64 (4, n).
+def pick(shape, windows, tuples, slots, picked):
+    """Write of each window with tuples definition, unit behind its end, slot and place into ``picked`` int64 (4, n).
 
     windows as of ``closing``; tuples integers (windows, groups): how many there are; slots int64 (groups,) or of
     each span, one.  They are by end, then definition.  O(windows x groups).
     """
     ends = windows[WINDOW_END]
     # One key for both: the end, then the number of the definition.
-    key, least, definitions = np.empty(len(ends), np.int64), ends.min(), shape[NUMBER].max() + 1
+    key, first_end, definitions = np.empty(len(ends), np.int64), ends.min(), shape[NUMBER].max() + 1
     for w in range(len(ends)):
-        key[w] = (ends[w] - least) * definitions + shape[NUMBER, windows[WINDOW_SHAPE, w]]
+        key[w] = (ends[w] - first_end) * definitions + shape[NUMBER, windows[WINDOW_SHAPE, w]]
     k = 0
     for w in time_order(key):  # NumPy's own takes Numba ten seconds to compile
         for j in range(tuples.shape[1]):
             if tuples[w, j]:
-                found[FOUND_NUMBER, k], found[FOUND_END, k] = shape[NUMBER, windows[WINDOW_SHAPE, w]], ends[w]
-                found[FOUND_SLOT, k], found[FOUND_AT, k] = (
+                picked[FOUND_NUMBER, k], picked[FOUND_END, k] = (
+                    shape[NUMBER, windows[WINDOW_SHAPE, w]],
+                    ends[w],
+                )
+                picked[FOUND_SLOT, k], picked[FOUND_AT, k] = (
                     slots[windows[WINDOW_SPAN, w] + j],
                     w * tuples.shape[1] + j,
                 )

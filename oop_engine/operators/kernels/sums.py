@@ -8,7 +8,7 @@ Source: prefix sums: Traub et al., Scotty, TODS 2021; subtract-on-evict: Theodor
 """
 
 # Layout       shape, grid, span, sides  as of slices.py, but definitions by number
-#              given[4, windows]   GIVEN_SHAPE, GIVEN_END, GIVEN_BEGIN, GIVEN_BEHIND: windows by definition, then end
+#              given[4, windows]   GIVEN_SHAPE, GIVEN_END, GIVEN_BEGIN, GIVEN_STOP: windows by definition, then end
 #              ring[length]  the last panes; the oldest one is at `at`, where the next one goes
 #              total[2]      TOTAL_LOW, TOTAL_WRAPS: the sum of the ring is TOTAL_LOW + 2**64 * TOTAL_WRAPS
 # Invariant    Running sums wrap and differences wrap back: a window that fits is right.  `sums` tells whether all do.
@@ -46,7 +46,7 @@ __all__ = ["TOTAL_LOW", "TOTAL_WRAPS", "leaving", "subtract_on_evict", "sums"]
 TOTAL_LOW, TOTAL_WRAPS = range(2)
 _SAFE = float(1 << 62)
 WIDS_FIRST, WIDS_STOP = range(2)
-GIVEN_SHAPE, GIVEN_END, GIVEN_BEGIN, GIVEN_BEHIND = range(4)
+GIVEN_SHAPE, GIVEN_END, GIVEN_BEGIN, GIVEN_STOP = range(4)
 
 
 @njit(cache=True, nogil=True)
@@ -72,38 +72,42 @@ def leaving(shape, grid, clock, span, tuples, mask):
             many += stop - first
             top = max(top, slice_at(grid, shape[OFFSET, d] + stop * shape[STEP, d]))
     # List those with tuples by definition, and count them by the slice they end before.
-    given, places, found = np.empty((4, many), np.int64), np.zeros(top - base + 2, np.int64), np.uintp(0)
+    given, places, windows = np.empty((4, many), np.int64), np.zeros(top - base + 2, np.int64), np.uintp(0)
     for d in range(definitions):
         step, length = shape[STEP, d], shape[LENGTH, d]
         end = shape[OFFSET, d] + wids[WIDS_FIRST, d] * step
         for _ in range(wids[WIDS_FIRST, d], wids[WIDS_STOP, d]):
             end += step
-            behind = slice_at(grid, end)
+            end_slice = slice_at(grid, end)
             begin = min(max(slice_at(grid, end - length) - low, 0), slices)
             (
-                given[GIVEN_SHAPE, found],
-                given[GIVEN_END, found],
-                given[GIVEN_BEGIN, found],
-                given[GIVEN_BEHIND, found],
-            ) = d, end, begin, behind
-            used = counted[np.uintp(min(behind - low, slices))] > counted[np.uintp(begin)]
-            places[np.uintp(behind - base + 1)] += used
-            found += np.uintp(used)
+                given[GIVEN_SHAPE, windows],
+                given[GIVEN_END, windows],
+                given[GIVEN_BEGIN, windows],
+                given[GIVEN_STOP, windows],
+            ) = d, end, begin, end_slice
+            used = counted[np.uintp(min(end_slice - low, slices))] > counted[np.uintp(begin)]
+            places[np.uintp(end_slice - base + 1)] += used
+            windows += np.uintp(used)
     # Where the windows of each slice begin among the results.
     for at in range(1, len(places)):
         places[at] += places[at - 1]
     # Write each window to its place.
-    numbers, starts, ends = np.empty(found, np.int64), np.empty(found, np.int64), np.empty(found, np.int64)
-    counts, sides = np.empty(found, np.int64), np.empty((2, found), np.int64)
-    for w in range(found):
-        definition, end, begin, behind = (
+    numbers, starts, ends = (
+        np.empty(windows, np.int64),
+        np.empty(windows, np.int64),
+        np.empty(windows, np.int64),
+    )
+    counts, sides = np.empty(windows, np.int64), np.empty((2, windows), np.int64)
+    for w in range(windows):
+        definition, end, begin, end_slice = (
             np.uintp(given[GIVEN_SHAPE, w]),
             given[GIVEN_END, w],
             given[GIVEN_BEGIN, w],
-            given[GIVEN_BEHIND, w],
+            given[GIVEN_STOP, w],
         )
-        to, stop = np.uintp(places[np.uintp(behind - base)]), min(behind - low, slices)
-        places[np.uintp(behind - base)] += 1
+        to, stop = np.uintp(places[np.uintp(end_slice - base)]), min(end_slice - low, slices)
+        places[np.uintp(end_slice - base)] += 1
         numbers[to], ends[to] = shape[NUMBER, definition], clock[0] + end * clock[1]
         starts[to] = ends[to] - shape[LENGTH, definition] * clock[1]
         counts[to] = counted[np.uintp(stop)] - counted[np.uintp(begin)]

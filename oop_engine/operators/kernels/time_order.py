@@ -78,21 +78,21 @@ def time_order(values: Ints) -> Ints:
     rows = values.size
     order = np.empty(rows, np.int64)
     # A page that is in order, as many are, is seen in the pass that finds its reach.
-    least, most, is_sorted = _MOST, _LEAST, True
+    earliest, latest, is_sorted = _MOST, _LEAST, True
     for row in range(rows):
         value, order[row] = values[row], row
-        is_sorted &= value >= most
-        least, most = min(least, value), max(most, value)
+        is_sorted &= value >= latest
+        earliest, latest = min(earliest, value), max(latest, value)
     if is_sorted:
         return order
-    row_bits, span_bits = _bits(np.uint64(rows)), _bits(np.uint64(most) - np.uint64(least))
+    row_bits, span_bits = _bits(np.uint64(rows)), _bits(np.uint64(latest) - np.uint64(earliest))
     if rows < _FEW or span_bits + row_bits > np.uint64(64):
         return _by_comparison(values, order)  # type: ignore[no-any-return]
     digits = (np.int64(span_bits) + 10) // 11
     words, moved = np.empty(rows, np.uint64), np.empty(rows, np.uint64)
     starts = np.zeros((digits, _DIGITS), np.int64)
     for row in range(rows):
-        word = np.uint64(values[row]) - np.uint64(least)
+        word = np.uint64(values[row]) - np.uint64(earliest)
         words[row] = word << row_bits | np.uint64(row)
         for digit in range(digits):
             starts[digit, (word >> np.uint64(digit) * _DIGIT) & np.uint64(_DIGITS - 1)] += 1

@@ -40,24 +40,24 @@ def climb(stale, room, top, steps):
     nodes, left, size, used = stale + room, len(stale), 2, 0
     while size <= top:
         # Parents of the level before, each once: children are ascending, so brothers are neighbours.
-        found = 0
+        count = 0
         for i in range(left):
             node = nodes[i] >> 1
-            if found and nodes[found - 1] == node:
+            if count and nodes[count - 1] == node:
                 continue
-            nodes[found] = node
-            found += 1
+            nodes[count] = node
+            count += 1
             steps[STEP_TO, used] = node
             steps[STEP_A, used], steps[STEP_B, used] = _row(2 * node, room), _row(2 * node + 1, room)
             used += 1
-        left, size = found, 2 * size
+        left, size = count, 2 * size
     return used
 
 
 @njit(cache=True, nogil=True)
-def _nodes(room, top, first, behind, nodes, used):
-    """Write the nodes that leaves ``first`` to ``behind`` are together; return how many there are behind ``used``."""
-    low, high, size = room + first, room + behind, 1
+def _nodes(room, top, first, end, nodes, used):
+    """Write the nodes that leaves ``first`` to ``end`` are together; return how many there are behind ``used``."""
+    low, high, size = room + first, room + end, 1
     while low < high:
         # A node on its own at a side is taken; the others go up to their parents.
         if size == top:
@@ -86,11 +86,11 @@ def descend(sides, lowest, room, top, steps, used):
     nodes = np.empty(4 * 64 + 8, np.int64)
     for w in range(sides.shape[1]):
         first, size = (lowest + sides[SIDE_FIRST, w]) & (room - 1), sides[SIDE_STOP, w] - sides[SIDE_FIRST, w]
-        found = _nodes(room, top, first, min(first + size, room), nodes, 0)
-        found = _nodes(room, top, 0, max(first + size - room, 0), nodes, found)
+        count = _nodes(room, top, first, min(first + size, room), nodes, 0)
+        count = _nodes(room, top, 0, max(first + size - room, 0), nodes, count)
         # The first two nodes go to row 0, each later one is added to it, and the last step writes the result.
-        for k in range(min(1, found - 1), found):
-            steps[STEP_TO, used] = 0 if k < found - 1 else ~w
+        for k in range(min(1, count - 1), count):
+            steps[STEP_TO, used] = 0 if k < count - 1 else ~w
             steps[STEP_A, used] = 0 if k > 1 else _row(nodes[0], room)
             steps[STEP_B, used] = _row(nodes[k], room) if k else ALONE
             used += 1

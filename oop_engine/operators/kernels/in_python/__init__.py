@@ -10,5 +10,5 @@ from oop_engine.operators.kernels.in_python.states import less as less
 from oop_engine.operators.kernels.in_python.states import more as more
 from oop_engine.operators.kernels.in_python.states import put as put
 from oop_engine.operators.kernels.in_python.states import rows as rows
-from oop_engine.operators.kernels.in_python.states import some as some
+from oop_engine.operators.kernels.in_python.states import sliced as sliced
 from oop_engine.operators.kernels.in_python.states import wraps as wraps

@@ -15,7 +15,7 @@ import numpy as np
 
 from oop_engine.operators.kernels.monoids import Carried, Monoid
 
-__all__ = ["at", "both", "cell", "chosen", "cut", "fill", "less", "more", "put", "rows", "some", "wraps"]
+__all__ = ["at", "both", "cell", "chosen", "cut", "fill", "less", "more", "put", "rows", "sliced", "wraps"]
 
 
 def at(columns, row):
@@ -61,7 +61,7 @@ def cut(columns, row, begin, end):
     return tuple(column[row, begin:end] for column in columns)
 
 
-def some(columns, begin, end):
+def sliced(columns, begin, end):
     """Return rows ``begin`` to ``end`` (exclusive), by column."""
     return tuple(column[begin:end] for column in columns)
 
@@ -75,17 +75,17 @@ def both(monoid, a, b):
     return monoid.wraps(b, state), state
 
 
-def more(monoid, held, given):
-    """Return whether ``held`` changes by a tuple (negative: it does not fit), and to which state."""
-    of = type(monoid)
-    if of.combine is Monoid.combine:
-        one = monoid.lift(given)
-        return int(monoid.better(held, one)), one
-    if of.wraps is Monoid.wraps and of.add is not Monoid.add:
-        return 1, monoid.add(held, given)
-    one = monoid.lift(given)
-    state = monoid.combine(held, one)
-    return int(monoid.wraps(one, state)) | 1, state
+def more(monoid, current, given):
+    """Return whether ``current`` changes by a tuple (negative: it does not fit), and to which state."""
+    kind = type(monoid)
+    if kind.combine is Monoid.combine:
+        lifted = monoid.lift(given)
+        return int(monoid.better(current, lifted)), lifted
+    if kind.wraps is Monoid.wraps and kind.add is not Monoid.add:
+        return 1, monoid.add(current, given)
+    lifted = monoid.lift(given)
+    state = monoid.combine(current, lifted)
+    return int(monoid.wraps(lifted, state)) | 1, state
 
 
 def wraps(monoid, b, state):

@@ -12,9 +12,9 @@ Common arguments: ``slots`` int64 (n,) of groups; ``gaps`` int64 (definitions,),
 #              A run may begin before its cell, once no tuple can come there any more: then it was carried on.
 #              until[slot] is not above the end of any open window of the group; it may be too low.
 #              Nor is least[block], of the 2**SHIFT groups of a block.
-# Not obvious  A pass lists groups without a branch, the next one works on the list: which groups have something in a
-#              cell cannot be foreseen.  Blocks of groups stay in the first cache over all cells.
-#              Unsigned indices: Numba looks at signed ones for numbers below 0.
+# Not obvious  A pass lists groups without a branch, the next one works on the list: which groups have tuples in a
+#              cell cannot be predicted.  Blocks of groups stay in the first cache over all cells.
+#              Unsigned indices: Numba tests signed ones for numbers below 0.
 #              A run that definitions have emitted is covered where a newer one is so near that the next window of both
 #              is the same; that one ends it.
 # Tried        Group by group with a branch for each cell: 1.8 times as long.
@@ -28,7 +28,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.operators.kernels.monoids import STEP_A, STEP_B, STEP_TO
 from oop_engine.operators.kernels.partials import SHIFT
+from oop_engine.operators.kernels.sessions.leaving import BOUND_END, BOUND_FIRST, FREE_RUN
 from oop_engine.system.kernel import njit
 from oop_engine.system.knobs import kernel_knob
 
@@ -73,48 +75,48 @@ class Cells(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def assign_cells(cells, slots, times, gap, ring, of):
-    """Assign each tuple to its cell; write its row into ``of`` int64 (n,).  All cells are in the ring.
+def assign_cells(cells, slots, times, gap, ring, rows_out):
+    """Assign each tuple to its cell; write its row into ``rows_out`` int64 (n,).  All cells are in the ring.
 
     The first and last time are written without a branch; only the first tuple of a cell reads its group.
     """
-    spans, until, least, counts = cells
+    spans, until, block_until, counts = cells
     groups, used, opened, fresh = len(until), counts[USED], counts[OPEN], np.empty(_BLOCK, np.int64)
     begin, shift, part = counts[LOW] * gap, counts[LOW] % ring, 1 / gap
     for block in range(0, len(slots), _BLOCK):
-        its, some, rows = (
+        block_slots, block_times, rows = (
             slots[block : block + _BLOCK],
             times[block : block + _BLOCK],
-            of[block : block + _BLOCK],
+            rows_out[block : block + _BLOCK],
         )
-        for i in range(len(some)):  # vector instructions
-            away = some[i] - begin
+        for i in range(len(block_times)):  # vector instructions
+            away = block_times[i] - begin
             cell = np.int64(away * part)
             rest = away - cell * gap
             cell += np.int64(rest >= gap) - np.int64(rest < 0) + shift
-            rows[i] = (cell - ring if cell >= ring else cell) * groups + its[i]
-        found = 0
-        for i in range(len(some)):
-            at, time = np.uintp(rows[i]) << _ONE, some[i]  # unsigned: none is below 0
+            rows[i] = (cell - ring if cell >= ring else cell) * groups + block_slots[i]
+        fresh_count = 0
+        for i in range(len(block_times)):
+            at, time = np.uintp(rows[i]) << _ONE, block_times[i]  # unsigned: none is below 0
             first, last = spans[at], spans[at | _ONE]
             spans[at], spans[at | _ONE] = min(first, time), max(last, time)
-            fresh[found] = i
-            found += first > last
-        for i in fresh[:found]:
-            slot = its[i]
+            fresh[fresh_count] = i
+            fresh_count += first > last
+        for i in fresh[:fresh_count]:
+            slot = block_slots[i]
             opened += until[slot] == _FOREVER
-            until[slot] = min(until[slot], some[i] + gap)
+            until[slot] = min(until[slot], block_times[i] + gap)
             of_block = np.uintp(slot) >> _BLOCKS
             # Seldom: a branch is sooner than to store each time.
-            if some[i] + gap < least[of_block]:
-                least[of_block] = some[i] + gap
-        used += found
+            if block_times[i] + gap < block_until[of_block]:
+                block_until[of_block] = block_times[i] + gap
+        used += fresh_count
     counts[USED], counts[OPEN] = used, opened
 
 
 @njit(cache=True, nogil=True)
 def emit_closed(cells, slots, bounds, gaps, begin, out):
-    """Emit the windows that are complete by ``bounds``, as that of ``lists`` does: by blocks of groups, cell by cell.
+    """Emit the windows that are complete by ``bounds``, as ``lists.emit_closed`` does: by blocks of groups and cells.
 
     A block has as many groups as ``out`` has room for, whatever they emit.
     """
@@ -123,16 +125,16 @@ def emit_closed(cells, slots, bounds, gaps, begin, out):
     done, i, lists = np.zeros(3, np.int64), begin, np.empty((wide + 1, _BLOCK + 1), np.int64)
     most = wide * len(spans) // max(len(until), 1) + 2 * wide  # steps of a group
     while i < len(slots):
-        some = min(_BLOCK, (out.shape[1] - done[0]) // most)
-        if some == 0:
+        block_size = min(_BLOCK, (out.shape[1] - done[0]) // most)
+        if block_size == 0:
             break
-        its, by, bound = slots[i : i + some], bounds[i : i + some], bounds[i]
-        for one in by:
-            bound = max(bound, one)
+        block_slots, block_bounds, bound = slots[i : i + block_size], bounds[i : i + block_size], bounds[i]
+        for group_bound in block_bounds:
+            bound = max(bound, group_bound)
         for cell in range(low, max(min(bound // gap, top + 1), low)):  # nothing of a later one is complete
-            _close_cell(cells, its, by, cell, gaps, lists, out, done)
-        _close_emitted(cells, its, by, gaps, lists, out, done)
-        i += len(its)
+            _close_cell(cells, block_slots, block_bounds, cell, gaps, lists, out, done)
+        _close_emitted(cells, block_slots, block_bounds, gaps, lists, out, done)
+        i += len(block_slots)
     return i, done[0], done[1], done[2]
 
 
@@ -143,35 +145,36 @@ def _base(cells, place):
 
 
 @njit(cache=True, nogil=True)
-def _close_cell(cells, its, by, cell, gaps, lists, out, done):
+def _close_cell(cells, slots, bounds, cell, gaps, lists, out, done):
     """Merge runs that go on from a cell which gets no more tuples into the next one; emit complete ones."""
     spans, until, _, counts = cells
-    wide, gap, goes, ends, is_last = len(gaps), gaps[0], 0, 0, cell == counts[TOP]
+    wide, gap, go_on, ends, is_last = len(gaps), gaps[0], 0, 0, cell == counts[TOP]
     ring = len(spans) // (2 * len(until)) + 1 - wide
     here, there, on, end = _base(cells, cell % ring), _base(cells, (cell + 1) % ring), lists[wide], lists[0]
-    behind = (cell + 1) * gap
+    next_start = (cell + 1) * gap
     # Which runs go on into the next cell, and which end here: listed without a branch, then worked off.
-    for i in range(len(its)):
-        slot, bound = np.uintp(its[i]) << _ONE, by[i]
+    for i in range(len(slots)):
+        slot, bound = np.uintp(slots[i]) << _ONE, bounds[i]
         first, stop, following = spans[here + slot], spans[(here + slot) | _ONE] + gap, spans[there + slot]
         full, joined = first < stop, (following <= stop) & (not is_last)
-        on[goes] = end[ends] = i
-        goes += full & joined & (behind <= bound)
+        on[go_on] = end[ends] = i
+        go_on += full & joined & (next_start <= bound)
         ends += full & (not joined) & (stop < bound)
-    to, a, b, free, steps, freed = out[0], out[1], out[2], out[3], done[0], done[1]
-    for i in on[:goes]:
-        slot = np.uintp(its[i]) << _ONE
+    to, a, b, free = out[STEP_TO], out[STEP_A], out[STEP_B], out[FREE_RUN]
+    steps, freed = done[0], done[1]
+    for i in on[:go_on]:
+        slot = np.uintp(slots[i]) << _ONE
         row, at = (here + slot) >> _ONE, there + slot
         to[steps], a[steps], b[steps], free[freed] = at >> _ONE, row, at >> _ONE, row
         spans[at], spans[here + slot], spans[(here + slot) | _ONE] = spans[here + slot], _FOREVER, -_FOREVER
         steps, freed = steps + 1, freed + 1
     done[0], done[1], end[-1] = steps, freed, ends
-    counts[USED] -= goes
-    _emit_level(cells, its, cell % ring, 0, gaps, lists, out, done)
+    counts[USED] -= go_on
+    _emit_level(cells, slots, cell % ring, 0, gaps, lists, out, done)
 
 
 @njit(cache=True, nogil=True)
-def _emit_level(cells, its, place, level, gaps, lists, out, done):
+def _emit_level(cells, slots, place, level, gaps, lists, out, done):
     """Emit the windows of the runs in ``lists[level]``, all in one place; the runs go on to the next level.
 
     A run that is there and that they do not cover is emitted first.
@@ -180,90 +183,90 @@ def _emit_level(cells, its, place, level, gaps, lists, out, done):
     wide = len(gaps)
     ring = len(spans) // (2 * len(until)) + 1 - wide
     for up in range(level + 1, wide):
-        here, there, found = (
+        here, there, count = (
             _base(cells, place if up == level + 1 else ring + up - 2),
             _base(cells, ring + up - 1),
             0,
         )
         into = lists[up]
         for i in lists[up - 1, : lists[up - 1, -1]]:
-            slot = np.uintp(its[i]) << _ONE
+            slot = np.uintp(slots[i]) << _ONE
             stop = spans[(there + slot) | _ONE] + gaps[up]
-            into[found] = i
-            found += (spans[there + slot] < stop) & (spans[here + slot] > stop)
-        into[-1] = found
+            into[count] = i
+            count += (spans[there + slot] < stop) & (spans[here + slot] > stop)
+        into[-1] = count
     for up in range(wide - 1, level - 1, -1):
         here, last_one = _base(cells, place if up == level else ring + up - 1), up + 1 == wide
         there = here if last_one else _base(cells, ring + up)
-        _emit_into(cells, its, (here, there, up), gaps, lists[up], out, done)
+        _emit_into(cells, slots, (here, there, up), gaps, lists[up], out, done)
 
 
 @njit(cache=True, nogil=True)
-def _emit_into(cells, its, places, gaps, listed, out, done):
+def _emit_into(cells, slots, places, gaps, listed, out, done):
     """Emit the windows of the listed runs, which move to another place; to the same one: they are dropped."""
     spans, _, _, counts = cells
     (here, there, level), (steps, freed, windows) = places, done
-    to, a, b, free, of, ends, starts, levels = out
+    to, a, b, free, window_slots, ends, starts, levels = out
     for i in listed[: listed[-1]]:
-        slot = np.uintp(its[i]) << _ONE
+        slot = np.uintp(slots[i]) << _ONE
         at, into = here + slot, there + slot
         row, first, last = at >> _ONE, spans[at], spans[at | _ONE]
         to[steps], a[steps], b[steps], steps = ~windows, row, -1, steps + 1
-        of[windows], ends[windows], starts[windows] = its[i], last + gaps[level], first
+        window_slots[windows], ends[windows], starts[windows] = slots[i], last + gaps[level], first
         levels[windows], windows = level, windows + 1
         free[freed] = row
         # States of others are written over when something comes there, which may be now.
         freed += level == 0
         spans[at], spans[at | _ONE] = _FOREVER, -_FOREVER
         if here != there:
-            held = spans[into]
-            full = held <= spans[into | _ONE]
+            first_there = spans[into]
+            full = first_there <= spans[into | _ONE]
             to[steps], a[steps], b[steps], steps = (
                 into >> _ONE,
                 row,
                 (into >> _ONE) if full else -1,
                 steps + 1,
             )
-            spans[into], spans[into | _ONE] = min(first, held), last
+            spans[into], spans[into | _ONE] = min(first, first_there), last
             counts[USED] += not full
     counts[USED] -= listed[-1]
     done[0], done[1], done[2] = steps, freed, windows
 
 
 @njit(cache=True, nogil=True)
-def _close_emitted(cells, its, by, gaps, lists, out, done):
+def _close_emitted(cells, slots, bounds, gaps, lists, out, done):
     """Emit complete windows of the runs that definitions have emitted; write the next end of each group."""
     spans, until, _, counts = cells
     wide, gap = len(gaps), gaps[0]
     ring = len(spans) // (2 * len(until)) + 1 - wide
-    end, behind, bound = np.full(len(its), _FOREVER), np.full(len(its), _FOREVER), by[0]
-    for one in by:
-        bound = min(bound, one)
+    end, next_first, bound = np.full(len(slots), _FOREVER), np.full(len(slots), _FOREVER), bounds[0]
+    for group_bound in bounds:
+        bound = min(bound, group_bound)
     low, top = counts[LOW], counts[TOP]
     for cell in range(top, max(min(bound // gap, top + 2), low + 1) - 2, -1):  # earlier ones are empty
         here = _base(cells, cell % ring)
-        for i in range(len(its)):
-            at = here + (np.uintp(its[i]) << _ONE)
+        for i in range(len(slots)):
+            at = here + (np.uintp(slots[i]) << _ONE)
             first, stop = spans[at], spans[at | _ONE] + gap
-            end[i] = stop if (first < stop) & (behind[i] > stop) else end[i]
-            behind[i] = min(first, behind[i])
+            end[i] = stop if (first < stop) & (next_first[i] > stop) else end[i]
+            next_first[i] = min(first, next_first[i])
     for level in range(1, wide):
-        here, found, some = _base(cells, ring + level - 1), 0, lists[level]
-        for i in range(len(its)):
-            at = here + (np.uintp(its[i]) << _ONE)
+        here, count, listed = _base(cells, ring + level - 1), 0, lists[level]
+        for i in range(len(slots)):
+            at = here + (np.uintp(slots[i]) << _ONE)
             stop = spans[at | _ONE] + gaps[level]
-            some[found] = i
-            found += (spans[at] < stop) & (stop < by[i]) & (behind[i] > stop)
-        some[-1] = found
-        _emit_level(cells, its, ring + level - 1, level, gaps, lists, out, done)
-        for i in range(len(its)):
-            at = here + (np.uintp(its[i]) << _ONE)
+            listed[count] = i
+            count += (spans[at] < stop) & (stop < bounds[i]) & (next_first[i] > stop)
+        listed[-1] = count
+        _emit_level(cells, slots, ring + level - 1, level, gaps, lists, out, done)
+        for i in range(len(slots)):
+            at = here + (np.uintp(slots[i]) << _ONE)
             first, stop = spans[at], spans[at | _ONE] + gaps[level]
-            end[i] = stop if (first < stop) & (behind[i] > stop) & (stop < end[i]) else end[i]
-            behind[i] = min(first, behind[i])
-    for i in range(len(its)):
-        counts[OPEN] -= (until[its[i]] < _FOREVER) & (end[i] == _FOREVER)
-        until[its[i]] = end[i]
+            end[i] = stop if (first < stop) & (next_first[i] > stop) & (stop < end[i]) else end[i]
+            next_first[i] = min(first, next_first[i])
+    for i in range(len(slots)):
+        counts[OPEN] -= (until[slots[i]] < _FOREVER) & (end[i] == _FOREVER)
+        until[slots[i]] = end[i]
 
 
 @njit(cache=True, nogil=True)
@@ -275,7 +278,7 @@ def advance(cells, gap, ring, groups, stop, steps):
     O(cells x groups).
     """
     spans, _, _, counts = cells
-    found, ends, (to, a, b) = 0, False, steps
+    merges, ends, (to, a, b) = 0, False, steps
     while counts[LOW] < stop and not ends:
         here, there = _base(cells, counts[LOW] % ring), _base(cells, (counts[LOW] + 1) % ring)
         for slot in range(np.uintp(0), np.uintp(2 * groups), np.uintp(2)):
@@ -284,12 +287,12 @@ def advance(cells, gap, ring, groups, stop, steps):
             on = (first < until) & (following <= until)
             ends |= (first < until) & (following > until)
             if on:
-                to[found], a[found], b[found] = at >> _ONE, row >> _ONE, at >> _ONE
-                found += 1
+                to[merges], a[merges], b[merges] = at >> _ONE, row >> _ONE, at >> _ONE
+                merges += 1
                 spans[at], spans[row], spans[row | _ONE] = first, _FOREVER, -_FOREVER
         counts[LOW] += not ends
-    counts[USED] -= found
-    return found
+    counts[USED] -= merges
+    return merges
 
 
 @njit(cache=True, nogil=True)
@@ -319,11 +322,11 @@ def _open_bounds(cells, slot, gaps):
 @njit(cache=True, nogil=True)
 def least_end(cells, slots, gaps):
     """Return the least end of an open window of some groups, the largest integer: there is none."""
-    least, until = _FOREVER, cells.until
+    earliest, until = _FOREVER, cells.until
     for slot in slots:
-        if until[slot] < least:  # else its windows end later for sure
-            least = min(least, _open_bounds(cells, slot, gaps)[0])
-    return least
+        if until[slot] < earliest:  # else its windows end later for sure
+            earliest = min(earliest, _open_bounds(cells, slot, gaps)[0])
+    return earliest
 
 
 @njit(cache=True, nogil=True)
@@ -332,11 +335,16 @@ def open_bounds(cells, slots, gaps, out):
 
     Returns the least of both.
     """
-    least, begin = _FOREVER, _FOREVER
+    earliest, begin = _FOREVER, _FOREVER
     for i in range(len(slots)):
         end, first = _open_bounds(cells, slots[i], gaps)
-        out[0, i], out[1, i], least, begin = end, first, min(least, end), min(begin, first)
-    return least, begin
+        out[BOUND_END, i], out[BOUND_FIRST, i], earliest, begin = (
+            end,
+            first,
+            min(earliest, end),
+            min(begin, first),
+        )
+    return earliest, begin
 
 
 @njit(cache=True, nogil=True)
@@ -346,7 +354,7 @@ def list_runs(cells, slots, gaps, rows, begins, left):
     begins, left int64: where each run begins, and how many definitions have put it out.  O(groups x cells).
     """
     spans, until, _, counts = cells
-    groups, wide, low, found, runs = len(until), len(gaps), counts[LOW], 0, 0
+    groups, wide, low, listed, runs = len(until), len(gaps), counts[LOW], 0, 0
     ring = len(spans) // (2 * max(groups, 1)) + 1 - wide
     for slot in slots:
         newer = _FOREVER
@@ -355,6 +363,6 @@ def list_runs(cells, slots, gaps, rows, begins, left):
             if until[slot] == _FOREVER or spans[2 * row] > spans[2 * row + 1]:
                 continue
             if place < 0 or newer > spans[2 * row + 1] + gaps[0]:
-                begins[runs], left[runs], runs = found, max(-place, 0), runs + 1
-            rows[found], newer, found = row, spans[2 * row], found + 1
-    return found, runs
+                begins[runs], left[runs], runs = listed, max(-place, 0), runs + 1
+            rows[listed], newer, listed = row, spans[2 * row], listed + 1
+    return listed, runs

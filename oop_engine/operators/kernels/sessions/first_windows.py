@@ -42,12 +42,12 @@ class FirstTimes(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def note_runs(of, slots, first, last, gap):
+def note_runs(first_times, slots, first, last, gap):
     """Note runs that came, int64 (n,) each; return how many groups had no window before.  O(n).
 
     gap: runs so far from a window at most lengthen it; below 0: it is not known which do.
     """
-    until, begin, known, least_until, least_first = of
+    until, begin, known, least_until, least_first = first_times
     opened = 0
     for i in range(len(slots)):
         slot = np.uintp(slots[i])
@@ -70,9 +70,9 @@ def note_runs(of, slots, first, last, gap):
 
 
 @njit(cache=True, nogil=True)
-def note_windows(of, slots, first, until):
+def note_windows(first_times, slots, first, until):
     """Note windows, int64 (n,) each, of which no two are one; return how many groups had none before.  O(n)."""
-    times, begin, known, least_until, least_first = of
+    times, begin, known, least_until, least_first = first_times
     opened = 0
     for i in range(len(slots)):
         slot = np.uintp(slots[i])

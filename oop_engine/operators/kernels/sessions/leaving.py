@@ -14,27 +14,34 @@ import numpy as np
 
 from oop_engine.system.kernel import njit
 
-__all__ = ["order_windows", "rank_windows"]
+__all__ = [
+    "BOUND_END", "BOUND_FIRST", "FREE_RUN", "WINDOW_END", "WINDOW_FIRST", "WINDOW_LEVEL", "WINDOW_SLOT",
+    "order_windows", "rank_windows",
+]  # fmt: skip
+
+# Rows of what ``emit_closed`` writes: the steps to take with states come first, as in ``monoids``.
+FREE_RUN, WINDOW_SLOT, WINDOW_END, WINDOW_FIRST, WINDOW_LEVEL = range(3, 8)
+BOUND_END, BOUND_FIRST = range(2)  # rows of what ``open_bounds`` writes
 
 _FOREVER = np.iinfo(np.int64).max
 
 
 @njit(cache=True, nogil=True)
 def rank_windows(windows, numbers, out):
-    """Write the rank of ``windows`` int64 (4, n), as ``emit_closed`` has them, by end and number; tell if they fit.
+    """Write the rank of ``windows`` int64 (4, n), as of ``emit_closed``, by end and number; return whether they fit.
 
     ``numbers`` int64 (definitions,): of the definitions, the narrowest first.
     """
     _, ends, _, levels = windows
-    least, most, many = _FOREVER, -_FOREVER, 0
+    earliest, latest, many = _FOREVER, -_FOREVER, 0
     for end in ends:
-        least, most = min(least, end), max(most, end)
+        earliest, latest = min(earliest, end), max(latest, end)
     for number in numbers:
         many = max(many, number + 1)
-    if float(most) - float(least) > 2.0**62 / many:
+    if float(latest) - float(earliest) > 2.0**62 / many:
         return False
     for i in range(len(ends)):
-        out[i] = (ends[i] - least) * many + numbers[levels[i]]
+        out[i] = (ends[i] - earliest) * many + numbers[levels[i]]
     return True
 
 

@@ -9,11 +9,11 @@ lists.
 #              Runs that definitions have emitted are older than all others of their group, and of those that as many
 #              have emitted a group has one.
 #              until[slot] is not above the end of any open window of the group, nor least[block] above any of these.
-#              Both may be too low: they are corrected when asked.
+#              Both may be too low: they are corrected when they are read.
 # Not obvious  A run is covered where a newer one is so near that the next window of both is the same: that one ends it.
-#              Most tuples fit the newest run of their group, but which cannot be foreseen: a block is tried without a
-#              branch, and those that do not fit are looked at again.
-#              A walk along a list waits for memory at each run, so those of the groups that come next are read ahead.
+#              Most tuples fit the newest run of their group, but which cannot be predicted: a block is tried without a
+#              branch, and those that do not fit are tried again.
+#              A walk along a list waits for memory at each run, so those of the next groups are prefetched.
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.operators.kernels.monoids import STEP_A, STEP_B, STEP_TO
 from oop_engine.operators.kernels.partials import SHIFT
+from oop_engine.operators.kernels.sessions.leaving import (
+    BOUND_END, BOUND_FIRST, FREE_RUN, WINDOW_END, WINDOW_FIRST, WINDOW_LEVEL, WINDOW_SLOT,
+)  # fmt: skip
 from oop_engine.system.kernel import njit
 from oop_engine.system.knobs import kernel_knob
 
@@ -93,17 +97,17 @@ def fingers_of(table):
     heads, older, spans = table.heads, table.older, table.times
     size = (table.counts[USED] + len(heads)) // _APART + 1
     slots, times, runs = np.empty(size, np.int32), np.empty(size, np.int64), np.empty(size, np.int32)
-    seen, found = np.int64(0), np.int64(0)
+    seen, count = np.int64(0), np.int64(0)
     # Counted over all lists: a group with few runs may have no finger, and needs none.
     for slot in range(len(heads)):
         run = heads[slot]
         while run >= 0:
             seen += 1
             if seen % _APART == 0:
-                slots[found], times[found], runs[found] = slot, spans[run, FIRST], run
-                found += 1
+                slots[count], times[count], runs[count] = slot, spans[run, FIRST], run
+                count += 1
             run = older[run]
-    return slots[:found], times[:found], runs[:found]
+    return slots[:count], times[:count], runs[:count]
 
 
 @njit(cache=True, nogil=True)
@@ -128,21 +132,21 @@ def _finger(table, fingers, slot, time, gap):
 
 
 @njit(cache=True, nogil=True)
-def assign_runs(table, slots, times, gap, begin, most, of, pairs, fingers):
-    """Assign each tuple to the run it is at most ``gap``, the least, away from, else a new one; write it into ``of``.
+def assign_runs(table, slots, times, gap, begin, most, runs_out, pairs, fingers):
+    """Assign each tuple to the run within ``gap``, the least, or to a new one; write it into ``runs_out``.
 
-    slots, times, of int64 (n,), from ``begin`` on.  Where a tuple joins two runs the older one ends: ``pairs`` int64
-    (3, n) takes the run that stays, the older one, and the one that stays; runs that end are not used again here.
+    slots, times, runs_out int64 (n,), from ``begin`` on.  Where a tuple joins two runs the older one ends: ``pairs``
+    int64 (3, n) takes the steps that merge their states; runs that end are not used again here.
     Returns the tuple at which there are no free runs, or more than ``most`` steps a tuple were taken along lists, or
     n.  A tuple of the same group as the one before it that is not later goes on from there; others begin at the newest
     run, and after ``_NEAR`` steps at the nearest finger.  O(log fingers) a tuple, and O(runs behind its finger).
     """
-    heads, until, least, older, spans, owner, left, counts = table
-    used, opened, found, free, steps = counts[USED], counts[OPEN], counts[FOUND], counts[FREE], -1024
+    heads, until, block_until, older, spans, owner, left, counts = table
+    used, opened, pair_count, free, steps = counts[USED], counts[OPEN], counts[FOUND], counts[FREE], -1024
     newer, run, slot, time, rest = -1, -1, -1, 0, np.empty(_BLOCK, np.int64)
     counts[FULL] = False
     for block in range(begin, len(slots), _BLOCK):
-        for i in rest[: _in_newest(table, slots, times, gap, block, of, rest)]:
+        for i in rest[: _in_newest(table, slots, times, gap, block, runs_out, rest)]:
             if slots[i] != slot or times[i] > time:
                 slot, newer, run = slots[i], -1, heads[slots[i]]
             # Along the list to the first run that is not newer than the tuple by more than a gap.
@@ -156,7 +160,7 @@ def assign_runs(table, slots, times, gap, begin, most, of, pairs, fingers):
             steps += near
             counts[FULL] = free < 0
             if counts[FULL] or steps > most * (i - begin + 1):
-                counts[USED], counts[OPEN], counts[FOUND], counts[FREE] = used, opened, found, free
+                counts[USED], counts[OPEN], counts[FOUND], counts[FREE] = used, opened, pair_count, free
                 counts[WALKED] += steps + 1024
                 return i
             if run < 0 or time > spans[run, LAST] + gap:
@@ -165,7 +169,7 @@ def assign_runs(table, slots, times, gap, begin, most, of, pairs, fingers):
                 spans[new, FIRST], spans[new, LAST] = time, time
                 owner[new], left[new], older[new] = slot, 0, run
                 until[slot] = min(until[slot], time + gap)
-                least[slot >> SHIFT] = min(least[slot >> SHIFT], time + gap)
+                block_until[slot >> SHIFT] = min(block_until[slot >> SHIFT], time + gap)
                 if newer >= 0:
                     older[newer] = new
                 else:
@@ -181,23 +185,27 @@ def assign_runs(table, slots, times, gap, begin, most, of, pairs, fingers):
                         spans[run, FIRST], older[run] = spans[other, FIRST], older[other]
                         # No finger leads there.
                         owner[other] = -1
-                        pairs[0, found], pairs[1, found], pairs[2, found] = run, other, run
-                        found += 1
-            of[i] = run
-    counts[USED], counts[OPEN], counts[FOUND], counts[FREE] = used, opened, found, free
+                        pairs[STEP_TO, pair_count], pairs[STEP_A, pair_count], pairs[STEP_B, pair_count] = (
+                            run,
+                            other,
+                            run,
+                        )
+                        pair_count += 1
+            runs_out[i] = run
+    counts[USED], counts[OPEN], counts[FOUND], counts[FREE] = used, opened, pair_count, free
     counts[WALKED] += steps + 1024
     return len(slots)
 
 
 @njit(cache=True, nogil=True)
-def _in_newest(table, slots, times, gap, begin, of, rest):
-    """Put the tuples of a block that fit the newest run of their group into it; write the others into ``rest``.
+def _in_newest(table, slots, times, gap, begin, runs_out, rest):
+    """Add the tuples of a block that fit the newest run of their group to it; write the others into ``rest``.
 
-    Most fit, but which ones nobody can foresee.  So there is no branch, which is why signs are made masks here: written
-    with comparisons, it becomes one.  Where a difference wraps its tuple is taken for one of the others, which are
-    looked at again.  Returns how many these are.
+    Most fit, but which ones cannot be predicted.  So there is no branch: signs become masks here, since comparisons
+    would compile to one.  A tuple whose difference wraps counts as one of the others, which are checked again.
+    Returns how many these are.
     """
-    heads, spans, found = table.heads, table.times, 0
+    heads, spans, rest_count = table.heads, table.times, 0
     for i in range(np.uintp(begin), np.uintp(min(begin + _BLOCK, len(slots)))):  # unsigned: none is below 0
         run, time = np.int64(heads[slots[i]]), times[i]
         at = np.uintp(run & ~(run >> 63))
@@ -205,16 +213,16 @@ def _in_newest(table, slots, times, gap, begin, of, rest):
         outside = (run | (time - first) | (last + gap - time)) >> 63
         later = time - last
         spans[at, LAST] = last + (later & ~(later >> 63) & ~outside)
-        of[i], rest[found] = run, i
-        found -= outside
-    return found
+        runs_out[i], rest[rest_count] = run, i
+        rest_count -= outside
+    return rest_count
 
 
 @njit(cache=True, nogil=True)
 def emit_closed(table, slots, bounds, gaps, begin, out):
     """Emit the windows that are complete by ``bounds`` int64 (n,) of groups, from the group in place ``begin`` on.
 
-    Runs of one window are joined, and those that have left for all ``gaps`` are free then.  Fills ``out`` int64 (8, m):
+    Runs of one window are joined; runs emitted for all ``gaps`` are freed.  Fills ``out`` int64 (8, m):
     steps to take with states (``fold_steps``), in which the result of window ``w`` is ``~w``; runs that are free; the
     slot of each window, its end, its first time, and the number of its definition.  Returns the place at which there
     was no more room, and how many steps, free runs and windows there are.  O(runs of the groups).
@@ -224,7 +232,7 @@ def emit_closed(table, slots, bounds, gaps, begin, out):
     stack, wide = np.empty(_BLOCK + 1, np.int32), len(gaps)
     for i in range(begin, len(slots)):
         if (i - begin) % _BLOCK == 0:
-            stack[-1] = _read_ahead(table, slots[i : i + _BLOCK])
+            stack[-1] = _prefetch(table, slots[i : i + _BLOCK])
         slot, bound, depth, run = slots[i], bounds[i], 0, heads[slots[i]]
         if until[slot] >= bound:
             continue
@@ -235,43 +243,49 @@ def emit_closed(table, slots, bounds, gaps, begin, out):
             stack[depth] = run
             depth, run = depth + 1, older[run]
         counts[OPEN] -= depth > 0
-        below, least = -1, _FOREVER
+        below, earliest = -1, _FOREVER
         while depth > 0:
             run, depth = stack[depth - 1], depth - 1
             if steps + 2 * wide > out.shape[1]:
                 older[run], counts[OPEN] = below, counts[OPEN] + 1
                 return i, steps, free, windows
             first, last, level, end = times[run, FIRST], times[run, LAST], left[run], _FOREVER
-            behind = times[stack[depth - 1], FIRST] if depth > 0 else _FOREVER
+            next_first = times[stack[depth - 1], FIRST] if depth > 0 else _FOREVER
             # Definition after definition, while windows are complete; the run that as many have emitted joins first.
             while True:
                 if level > 0 and below >= 0 and left[below] == level:
-                    out[0, steps], out[1, steps], out[2, steps], out[3, free] = run, below, run, below
+                    out[STEP_TO, steps], out[STEP_A, steps], out[STEP_B, steps], out[FREE_RUN, free] = (
+                        run,
+                        below,
+                        run,
+                        below,
+                    )
                     first, below = times[below, FIRST], _freed(table, below)
                     steps, free = steps + 1, free + 1
                 if level == wide:
                     break
                 end = last + gaps[level]
-                if end >= bound or (level > 0 and behind <= end):
+                if end >= bound or (level > 0 and next_first <= end):
                     break
-                out[0, steps], out[1, steps], out[2, steps] = ~windows, run, -1
-                out[4, windows], out[5, windows], out[6, windows], out[7, windows] = slot, end, first, level
+                out[STEP_TO, steps], out[STEP_A, steps], out[STEP_B, steps] = ~windows, run, -1
+                out[WINDOW_SLOT, windows], out[WINDOW_END, windows] = slot, end
+                out[WINDOW_FIRST, windows], out[WINDOW_LEVEL, windows] = first, level
                 steps, windows, level = steps + 1, windows + 1, level + 1
             if level == wide:
-                out[3, free], free = run, free + 1
+                out[FREE_RUN, free], free = run, free + 1
                 _freed(table, run)
                 continue
-            if behind > end:
-                least = min(least, end)
+            if next_first > end:
+                earliest = min(earliest, end)
             times[run, FIRST], left[run], older[run], below = first, level, below, run
-        heads[slot], until[slot] = below, least
+        heads[slot], until[slot] = below, earliest
         counts[OPEN] += below >= 0
     return len(slots), steps, free, windows
 
 
 @njit(cache=True, nogil=True)
-def _read_ahead(table, slots):
-    """Read the two newest runs of some groups; the number that is returned is of no use.
+def _prefetch(table, slots):
+    """Prefetch the two newest runs of some groups; the number returned has no meaning.
 
     To walk along lists is to wait for memory, one run after the other; here no read waits for another group's.
     """
@@ -285,7 +299,7 @@ def _read_ahead(table, slots):
 
 @njit(cache=True, nogil=True)
 def _freed(table, run):
-    """Let a run be free; return the one that was older."""
+    """Free a run; return the next older one."""
     older, counts = table.older, table.counts
     # Free runs are a list, too: the last one that was freed is used again first, while it is in the cache.
     below, older[run] = older[run], counts[FREE]
@@ -311,11 +325,11 @@ def _open_bounds(table, slot, gaps):
 @njit(cache=True, nogil=True)
 def least_end(table, slots, gaps):
     """Return the least end of an open window of some groups, the largest integer: there is none."""
-    least, until = _FOREVER, table.until
+    earliest, until = _FOREVER, table.until
     for slot in slots:
-        if until[slot] < least:  # else its windows end later for sure
-            least = min(least, _open_bounds(table, slot, gaps)[0])
-    return least
+        if until[slot] < earliest:  # else its windows end later for sure
+            earliest = min(earliest, _open_bounds(table, slot, gaps)[0])
+    return earliest
 
 
 @njit(cache=True, nogil=True)
@@ -324,16 +338,21 @@ def open_bounds(table, slots, gaps, out):
 
     Returns the least of both.
     """
-    least, begin = _FOREVER, _FOREVER
+    earliest, begin = _FOREVER, _FOREVER
     for i in range(len(slots)):
         end, first = _open_bounds(table, slots[i], gaps)
-        out[0, i], out[1, i], least, begin = end, first, min(least, end), min(begin, first)
-    return least, begin
+        out[BOUND_END, i], out[BOUND_FIRST, i], earliest, begin = (
+            end,
+            first,
+            min(earliest, end),
+            min(begin, first),
+        )
+    return earliest, begin
 
 
 @njit(cache=True, nogil=True)
 def release(table, runs):
-    """Let ``runs`` be free, which no list has any more."""
+    """Free ``runs``, which are in no list any more."""
     for run in runs:
         _freed(table, run)
 

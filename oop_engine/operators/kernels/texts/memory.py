@@ -77,10 +77,10 @@ def hashed(typing, first, second):
     def product(context, builder, signature, arguments):
         wide, narrow = ir.IntType(128), ir.IntType(64)
         keys = (narrow(0x9E3779B97F4A7C15), narrow(0xD6E8FEB86659FD93))
-        one, other = (
+        left, right = (
             builder.zext(builder.xor(given, key), wide) for given, key in zip(arguments, keys, strict=True)
         )
-        both = builder.mul(one, other)
+        both = builder.mul(left, right)
         high = builder.trunc(builder.lshr(both, wide(64)), narrow)
         return builder.xor(high, builder.trunc(both, narrow))
 

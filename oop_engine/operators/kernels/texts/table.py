@@ -1,4 +1,4 @@
-"""Kernels of text keys: the code of a text, found and learnt in one pass over Arrow's offsets and bytes.
+"""Kernels of text keys: the code of a text, looked up and added in one pass over Arrow's offsets and bytes.
 
 table: words uint64 (room, 2), the words of each text by code (``words.py``), those of null any; heap uint64
 (room,), the longer texts; places int32, a power of two, more than words: a code, or -1, found by hashing and linear
@@ -11,9 +11,9 @@ where the value is null, or (0,) if nowhere.  Called by ``oop_engine.operators.k
 # Layout       words[code] two words of a text (``words.py``)     heap longer texts     places[hash] a code, or -1
 #              sizes[CODES | NULL | USED]
 # Invariant    places is never full, so each search ends; a code is never moved nor taken away.
-#              Texts are learnt in the order of rows: codes do not depend on blocks.
+#              Texts are added in the order of rows: codes do not depend on blocks.
 # Not obvious  A block is looked up without branches on the outcome: texts at their first place have their code at once,
-#              and the rows of all others are noted for the slow way (probing, learning, null).
+#              and the rows of all others are noted for the slow way (probing, adding, null).
 #              A kernel that finds no room returns the row; the caller makes room, which moves the arrays, and goes on.
 #              Dictionaries are looked up by index, each text that occurs once: ``known`` keeps that from page to page.
 
@@ -49,7 +49,7 @@ CODES, NULL, USED = range(3)  # of ``sizes``
 
 
 @njit(cache=True, nogil=True)
-def _learnt(first, second, place, text, at, size, words, heap, places, sizes):
+def _add_text(first, second, place, text, at, size, words, heap, places, sizes):
     """Return the next code, given to the text with these two words at a free place; ``_FULL``: there is no room."""
     code = sizes[CODES]
     if code == len(words):
@@ -106,11 +106,11 @@ def _at_once(offsets, data, table, bits, rows, codes):
         if size > SHORT:
             # A longer text: its hash, then its bytes in the heap.
             first = hash_of(text, np.uint64(at), size)
-            held = places[hashed(first, LONG) >> shift]
-            row = np.uint64(held)
-            where = (words[row, 1] & START) * EIGHT if held >= 0 and words[row, 1] > LONG else nothing
+            row_there = places[hashed(first, LONG) >> shift]
+            row = np.uint64(row_there)
+            where = (words[row, 1] & START) * EIGHT if row_there >= 0 and words[row, 1] > LONG else nothing
             if where and words[row, 0] == first and in_heap(texts, where, text, np.uint64(at), size):
-                code = np.int64(held)
+                code = np.int64(row_there)
         elif at <= last:
             # A short one with 16 bytes to read: two loads, and the bytes behind it masked away.
             first, second = word(text, np.uint64(at)), word(text, np.uint64(at + 8))
@@ -120,10 +120,10 @@ def _at_once(offsets, data, table, bits, rows, codes):
             else:
                 second &= (one << (wide - WORD)) - one
             second |= size << np.uint64(56)
-            held = places[hashed(first, second) >> shift]
-            row = np.uint64(held)
-            if held >= 0 and words[row, 0] == first and words[row, 1] == second:
-                code = np.int64(held)
+            row_there = places[hashed(first, second) >> shift]
+            row = np.uint64(row_there)
+            if row_there >= 0 and words[row, 0] == first and words[row, 1] == second:
+                code = np.int64(row_there)
         codes[i], rows[left] = code, i
         left += np.uint64(code < 0)
     return left
@@ -136,19 +136,19 @@ def find(offsets, data, valid, table, sizes, codes):
     rows, bits, text = np.empty(BLOCK, np.uint64), _bits(places), memory(data)
     where = memory(words), memory(heap), memory(places), bits
     for start in range(0, len(codes), BLOCK):
-        its = codes[start : start + BLOCK]
-        ends = offsets[start : start + len(its) + 1]
-        for k in range(_at_once(ends, data, table, bits, rows, its)):
+        block_codes = codes[start : start + BLOCK]
+        ends = offsets[start : start + len(block_codes) + 1]
+        for k in range(_at_once(ends, data, table, bits, rows, block_codes)):
             i = rows[k]
             at = np.uint64(ends[i])
-            its[i] = code_of(text, at, np.uint64(ends[i + ONE]) - at, *where)
+            block_codes[i] = code_of(text, at, np.uint64(ends[i + ONE]) - at, *where)
     for i in range(len(valid)):
         codes[i] = codes[i] if valid[i] else sizes[NULL]
 
 
 @njit(cache=True, nogil=True)
 def encode(offsets, data, valid, table, sizes, codes, begin):
-    """As ``find``, from row ``begin`` on, but texts that have none get the next code; return where it stopped.
+    """Write codes as ``find`` does, from row ``begin`` on; new texts get the next code.  Return where it stopped.
 
     It stops before a text for which there is no room.
     """
@@ -157,25 +157,25 @@ def encode(offsets, data, valid, table, sizes, codes, begin):
     where = memory(words), memory(heap), memory(places), bits
     # By blocks: first all that are known at their first place, then the others in the order of rows.
     for start in range(begin, len(codes), BLOCK):
-        its, some = codes[start : start + BLOCK], valid[start : start + BLOCK]
-        ends = offsets[start : start + len(its) + 1]
-        left = _at_once(ends, data, table, bits, rows, its)
-        if len(some):
-            left = _marked(some, its, rows)
+        block_codes, block_valid = codes[start : start + BLOCK], valid[start : start + BLOCK]
+        ends = offsets[start : start + len(block_codes) + 1]
+        left = _at_once(ends, data, table, bits, rows, block_codes)
+        if len(block_valid):
+            left = _marked(block_valid, block_codes, rows)
         for k in range(left):
             i = rows[k]
             at = np.uint64(ends[i])
             size = np.uint64(ends[i + ONE]) - at
-            if len(some) and not some[i]:
+            if len(block_valid) and not block_valid[i]:
                 code = _null(sizes, len(words))
             else:
                 first, second = words_of(text, at, size)
                 code, place = place_of(first, second, text, at, size, *where)
                 if code < 0:
-                    code = _learnt(first, second, place, text, at, size, words, heap, places, sizes)
+                    code = _add_text(first, second, place, text, at, size, words, heap, places, sizes)
             if code == _FULL:
                 return start + np.int64(i)
-            its[i] = code
+            block_codes[i] = code
     return len(codes)
 
 
@@ -191,7 +191,7 @@ def _marked(valid, codes, rows):
 
 @njit(cache=True, nogil=True)
 def find_indexes(indexes, valid, offsets, data, known, table, sizes, codes):
-    """As ``find``, of the texts of a dictionary, given as to ``encode_indexes``.  O(rows), and O(bytes) of new ones."""
+    """Write codes of the texts of a dictionary, given as to ``encode_indexes``.  O(rows), and O(bytes) of new ones."""
     words, heap, places = table
     row, text = _seen(indexes, valid, known, codes, np.int64(0)), memory(data)
     where = memory(words), memory(heap), memory(places), _bits(places)
@@ -208,7 +208,7 @@ def find_indexes(indexes, valid, offsets, data, known, table, sizes, codes):
 
 @njit(cache=True, nogil=True)
 def encode_indexes(indexes, valid, offsets, data, known, table, sizes, codes, begin):
-    """As ``encode``, of the texts of a dictionary; those that occur are looked up once.
+    """Write codes as ``encode`` does, of the texts of a dictionary; each that occurs is looked up once.
 
     ``offsets, data``: the dictionary; indexes (rows,) into it.  known int64 (values,), updated: codes, or -1.
     """
@@ -225,7 +225,7 @@ def encode_indexes(indexes, valid, offsets, data, known, table, sizes, codes, be
             first, second = words_of(text, at, size)
             code, place = place_of(first, second, text, at, size, *where)
             if code < 0:
-                code = _learnt(first, second, place, text, at, size, words, heap, places, sizes)
+                code = _add_text(first, second, place, text, at, size, words, heap, places, sizes)
             if code != _FULL:
                 known[index] = code
         if code == _FULL:

@@ -55,10 +55,10 @@ START = (np.uint64(1) << np.uint64(56)) - np.uint64(1)
 @njit(cache=True, nogil=True)
 def _up_to_seven(data, at, size):
     """Return fewer than eight bytes as a word, where there may be none behind them."""
-    found = np.uint64(0)
+    bits = np.uint64(0)
     for i in range(size):
-        found |= np.uint64(byte(data, at + i)) << (i * EIGHT)
-    return found
+        bits |= np.uint64(byte(data, at + i)) << (i * EIGHT)
+    return bits
 
 
 @njit(cache=True, nogil=True)
@@ -86,14 +86,14 @@ def hash_of(data, at, size):
 
 
 @njit(cache=True, nogil=True)
-def in_heap(heap, held, data, at, size):
-    """Tell whether a longer text is the one that begins ``held`` bytes behind the start of the heap; as ``hash_of``."""
-    if word(heap, held - EIGHT) != size:
+def in_heap(heap, begin, data, at, size):
+    """Return whether a longer text equals the one at ``begin`` bytes of the heap; arguments as of ``hash_of``."""
+    if word(heap, begin - EIGHT) != size:
         return False
     i, last = np.uint64(0), size - _PAIR
-    differ = _differ(heap, held + last, data, at + last)
+    differ = _differ(heap, begin + last, data, at + last)
     while i < last and differ == 0:
-        differ = _differ(heap, held + i, data, at + i)
+        differ = _differ(heap, begin + i, data, at + i)
         i += _PAIR
     return differ == 0
 
@@ -117,10 +117,14 @@ def place_of(first, second, data, at, size, words, heap, places, bits):
             return np.int64(-1), place
         row = np.uint64(code) * _PAIR
         if word(words, row) == first:
-            held = word(words, row + EIGHT)
-            if held == second:
+            row_size = word(words, row + EIGHT)
+            if row_size == second:
                 return np.int64(code), place
-            if second == LONG and held > LONG and in_heap(heap, (held & START) * EIGHT, data, at, size):
+            if (
+                second == LONG
+                and row_size > LONG
+                and in_heap(heap, (row_size & START) * EIGHT, data, at, size)
+            ):
                 return np.int64(code), place
         place = (place + ONE) & last
 
