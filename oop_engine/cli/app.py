@@ -185,7 +185,7 @@ def _pipe() -> Iterator[None]:
 
 @contextmanager
 def _signals() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM remove unfinished files; a handler that was set before stays."""
+    """Remove unfinished files at Ctrl-C and SIGTERM; a handler that was set before stays."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -280,6 +280,6 @@ def _bug(secrets: Sequence[str]) -> int:
 
 
 def _forget_stdout() -> int:
-    """Let nothing complain on the way out: who read our output has all that it wanted, or there is no room for it."""
+    """Silence errors of output on exit: the reader of our output has closed it, or the disk is full."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return 0

@@ -54,7 +54,7 @@ def scenario_file(scenario: str) -> list[tuple[str, Path]]:
 
 
 def is_graph(name: str) -> bool:
-    """Tell whether a name is that of a file without a scenario; such a file is not run for that."""
+    """Return whether a name is that of a file without a scenario; such a file is not run for that."""
     path, _ = file_and_name(Path(name))
     if path.suffix == ".sql" and path.is_file():
         return True

@@ -13,7 +13,7 @@ _IDLE_S, _BETWEEN_S, _TRIES = 30, 10, 3
 
 
 def keep_alive(found: Any) -> None:
-    """Let the system ask the other end of a socket for signs of life: without any it breaks within a minute.
+    """Turn TCP keep-alive on: a connection whose other end does not answer breaks within a minute.
 
     As a machine that is switched off ends no connection, its reader would wait for ever.
     """

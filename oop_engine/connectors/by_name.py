@@ -108,7 +108,7 @@ def source_of(text: str, schema: Schema, csv: CsvFormat | None = None) -> LiveSo
 
 
 def _set_csv(place: str, source: LiveSource, csv: CsvFormat | None, *, must: bool) -> None:
-    """Let a source read CSV as it is written; ``must``: it is an error if it reads none."""
+    """Set the dialect of a CSV source; ``must``: raise if the source does not read CSV."""
     if isinstance(source, GrowingFolder):
         source.csv = csv
     elif source.format == "csv" and csv is not None:

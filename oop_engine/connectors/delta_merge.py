@@ -21,7 +21,7 @@ _TYPE, _GONE = "_change_type", "_gone"
 def merge(
     table: Path, columns: pa.Schema, key: Sequence[str], files: Sequence[Path], app: str, number: int
 ) -> None:
-    """Let a table have the net content of ``files`` as well, as transaction ``number`` of ``app``; once.
+    """Merge the net content of ``files`` into a table, as transaction ``number`` of ``app``; once.
 
     ``columns``: those of the table, which is made if there is none.  The files have them, and those of a change feed
     if rows are taken back.  Equal rows of opposite changes are left out; a row that is put out replaces the one of its

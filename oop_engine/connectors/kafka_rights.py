@@ -51,7 +51,7 @@ class KafkaRights:
                     raise
 
     def refused(self, error: Any) -> bool:
-        """Learn an error of librdkafka; tell whether it is one of the name or the password."""
+        """Record an error of librdkafka; return whether it is one of the name or the password."""
         if refused := error.code() in (error._AUTHENTICATION, error.SASL_AUTHENTICATION_FAILED):
             self._refusal = error.str()
         return refused

@@ -70,7 +70,7 @@ class ServerLink:
         self._pause_s = _FIRST_S
 
     def here(self) -> None:
-        """Learn that the server answers."""
+        """Record that the server answers."""
         if self.away or not self._known:
             self._here_since = wall()
         if self.away and self._logs:
@@ -79,7 +79,7 @@ class ServerLink:
         self._known, self.away = True, False
 
     def gone(self, reason: object) -> None:
-        """Learn that the server is gone, for a reason; one that never was there is no loss."""
+        """Record that the connection is lost, and why; a server that never answered does not count as lost."""
         if self._known and not self.away:
             self.away, self._since = True, wall()
             self.losses += 1
@@ -88,7 +88,7 @@ class ServerLink:
             self._log(reason)
 
     def waits(self, reason: object) -> None:
-        """Learn that the server is not ready yet: a line of the log, once a minute at most."""
+        """Log that the server is not ready yet, once a minute at most."""
         if not self.away and (self._logged is None or wall() - self._logged >= _TOLD_S):
             words = " ".join(str(reason).split())
             _LOG.warning("%s: the server is not ready (%s): trying again until it is", self.name, words)

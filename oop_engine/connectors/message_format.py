@@ -87,7 +87,7 @@ class MessageFormat(ABC):
             yield from self._of_payloads(map(_payload, data))
 
     def is_row(self, payload: bytes) -> bool:
-        """Tell whether a payload has exactly one row, whatever it is: such payloads are read together."""
+        """Return whether a payload has exactly one row, whatever it is: such payloads are read together."""
         return False
 
     def together(self, pieces: list[Any]) -> Any | None:

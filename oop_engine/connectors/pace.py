@@ -65,7 +65,7 @@ class Pace:
         return not self.turned
 
     async def give_way(self) -> None:
-        """Let the event loop run, so that the rows that came are answered."""
+        """Yield to the event loop, so that arrived rows are processed."""
         for _ in range(_TURNS):
             await asyncio.sleep(0)
 

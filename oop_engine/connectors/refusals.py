@@ -19,7 +19,7 @@ _AWAY = (
 
 
 def kafka_is_away(codes: Any, error: Any) -> bool:
-    """Tell whether an error of librdkafka means that brokers do not answer now; ``codes``: its ``KafkaError``."""
+    """Return whether an error of librdkafka means that brokers do not answer now; ``codes``: its ``KafkaError``."""
     away = {getattr(codes, name) for name in _AWAY}
     return error.code() in away or (error.retriable() and not error.fatal())
 

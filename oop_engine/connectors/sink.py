@@ -79,4 +79,4 @@ class LiveSink:
         """Remove the marks of this ``run``: it had no checkpoint and has ended, so no process repeats its commits."""
 
     async def close(self) -> None:
-        """Let go of connections; called at the end, also after an error."""
+        """Close connections; called at the end, also after an error."""

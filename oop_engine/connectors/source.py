@@ -118,10 +118,10 @@ class LiveSource:
         raise UsageError(msg)
 
     async def acknowledge(self, position: Position) -> None:
-        """Learn that all up to ``position`` is in a checkpoint, or, without one, in the sinks.  May be repeated."""
+        """Acknowledge all up to ``position``: it is in a checkpoint, or else in the sinks.  May be repeated."""
 
     async def close(self) -> None:
-        """Learn that the service is over; called once, after the last ``acknowledge``, also after an error."""
+        """Release resources; called once, after the last ``acknowledge``, also after an error."""
 
     def place(self, before: Position, behind: Position, skipped: int) -> Any:
         """Return where a record is, as a value of JSON.

@@ -48,7 +48,7 @@ _SEQUENCES = (Sequence, Iterable, tuple, list)
 
 
 def checked_arguments(cls: type[T]) -> type[T]:
-    """Let the constructor of a class raise ``GraphError`` for arguments that its annotations exclude; a decorator.
+    """Make the constructor of a class raise ``GraphError`` for arguments that its annotations exclude; a decorator.
 
     Integers must be no bool and have no fraction, names may be one name, members of an enumeration are named in full.
     Other annotations (names, lengths, functions of several forms) are left to the class, which knows more.
@@ -175,7 +175,7 @@ def _check_of(kind: Any) -> Check | None:
 
 
 def _is_ours(kind: Any) -> bool:
-    """Tell whether a type is a class of this package, no protocol, whose objects are asked for in no other words."""
+    """Return whether a type is a class of this package, no protocol, whose objects are asked for in no other words."""
     return (
         isinstance(kind, type)
         and kind.__module__.startswith("oop_engine.")

@@ -78,7 +78,7 @@ class Reached:
         self.largest = largest
 
     def note(self, message: object) -> None:
-        """Learn of a message.  O(rows) a page, O(groups) a group-wise punctuation."""
+        """Update the progress with a message.  O(rows) a page, O(groups) a group-wise punctuation."""
         match message:
             case Page() if len(message):
                 self.largest = max(self.largest, int(message.times.max()))

@@ -99,7 +99,7 @@ def once_each(punctuation: GroupWise) -> GroupWise:
 
 
 def _all_differ(column: pa.Array) -> bool:
-    """Tell whether a column is of integers that all differ."""
+    """Return whether a column is of integers that all differ."""
     if not pa.types.is_integer(column.type) or column.null_count:
         return False
     values = np.sort(column.to_numpy())
@@ -107,7 +107,7 @@ def _all_differ(column: pa.Array) -> bool:
 
 
 def is_below(column: pa.Array, bound: int) -> NDArray[np.bool_]:
-    """Tell which values of a column of integers or instants are below ``bound``, bool (rows,); null is not.
+    """Return which values of a column of integers or instants are below ``bound``, bool (rows,); null is not.
 
     ``FOREVER`` is above all.
     """
@@ -123,7 +123,7 @@ def is_below(column: pa.Array, bound: int) -> NDArray[np.bool_]:
 
 
 def _fits(groups: pa.Schema, fields: pa.Schema) -> bool:
-    """Tell whether groups have the types of the columns; a name that is no column has none."""
+    """Return whether groups have the types of the columns; a name that is no column has none."""
     places = ((field, fields.get_field_index(field.name)) for field in groups)
     return all(place >= 0 and fields.field(place).type == field.type for field, place in places)
 

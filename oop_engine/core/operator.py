@@ -149,7 +149,7 @@ class Operator:
         return None
 
     def uses_arrival(self) -> bool:
-        """Tell whether the output depends on when the input arrives (the default), and not on its order alone."""
+        """Return whether the output depends on when the input arrives (the default), and not on its order alone."""
         return True
 
     def wants(self, inputs: tuple[Schema, ...], behind: Wants) -> tuple[Wants, ...]:
@@ -211,7 +211,7 @@ class Operator:
         return ready
 
     def foresee(self, port: int, pages: Sequence[Page]) -> None:
-        """Learn which pages come next from one of the sources of input ``port``, sooner or later.
+        """Announce the pages that come next from one of the sources of input ``port``, sooner or later.
 
         For work on many pages that costs less than on each.  Output and state are as without it.
         """
@@ -225,7 +225,7 @@ class Operator:
         yield 0, punctuation
 
     def on_end(self, port: int) -> Iterator[Emission]:
-        """Learn that nothing more comes on ``port``: the same as the largest bound.
+        """Process the end of input ``port``: the same as the largest bound.
 
         When every input has ended the runner ends the outputs; no operator does.
         """
@@ -240,14 +240,14 @@ class Operator:
             yield from ((out, change) for out in range(len(self.outputs)))
 
     def is_new(self, change: Change) -> bool:
-        """Tell whether this is the first copy of a change, and remember it."""
+        """Return whether this is the first copy of a change, and remember it."""
         new = change.version > self.versions.get(change.operator, change.version - 1)
         if new:
             self.versions[change.operator] = change.version
         return new
 
     def on_clock(self, now: int) -> Iterator[Emission]:
-        """Learn that the arrival clock shows ``now`` (only if ``clock_every`` is set)."""
+        """Process a tick of the arrival clock at ``now`` (only if ``clock_every`` is set)."""
         yield from ()
 
     def state(self) -> State:
@@ -274,7 +274,7 @@ class Operator:
         return {}
 
     def load(self, state: Saved) -> None:
-        """Take the state that ``save`` returned; the operator is freshly opened.
+        """Restore the state that ``save`` returned; the operator is freshly opened.
 
         ``state`` is a ``saved.Saved``, whose getters check what they return: it may come from anywhere.
         """

@@ -187,7 +187,7 @@ class Progress:
         return saved if self._expected is None else saved | {"expected": self._expected.save()}
 
     def load(self, saved: Saved) -> None:
-        """Take the state that ``save`` returned."""
+        """Restore the state that ``save`` returned."""
         inputs = self._linear.size
         self._linear, self.linear = saved.integers("linear", (inputs,)), saved.integer("linear_out")
         tables = [self._loaded(of.part(1)) for of in saved.parts("tables")]

@@ -230,7 +230,7 @@ def _bounds(below: Any) -> NDArray[np.int64]:
 
 
 def passed(times: NDArray[np.int64], below: int | NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tell of which times nothing more comes: those below the bound, and all where it is ``FOREVER``.
+    """Return which times the bounds have passed: those below, and all where a bound is ``FOREVER``.
 
     >>> passed(np.array([3, 60, FOREVER]), 60), passed(np.array([3, FOREVER]), FOREVER)
     (array([ True, False, False]), array([ True,  True]))

@@ -26,7 +26,7 @@ Travelling: TypeAlias = tuple[tuple[str, str, Any, str], ...]
 
 
 def is_ours(kind: type) -> bool:
-    """Tell whether a class is of this package, whose tests hold it to its contract; parts of others are checked.
+    """Return whether a class is of this package, whose tests hold it to its contract; parts of others are checked.
 
     >>> is_ours(Registry), is_ours(dict)
     (True, False)

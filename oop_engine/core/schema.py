@@ -175,7 +175,7 @@ class Schema:
         raise ContractError(msg)
 
     def has(self, names: Iterable[str]) -> bool:
-        """Tell whether every one of ``names`` is a column."""
+        """Return whether every one of ``names`` is a column."""
         return self._known.issuperset(names)
 
     def require(self, names: Iterable[str], place: str) -> None:

@@ -123,7 +123,7 @@ def check_columns(scenario: str, results: pa.Schema, truth: pa.Table) -> None:
 
 
 def _identify(truth: pa.Table, keys: tuple[str, ...]) -> bool:
-    """Tell whether no two rows of the truth have the same keys."""
+    """Return whether no two rows of the truth have the same keys."""
     index = GroupIndex([truth.schema.field(name).type for name in keys])
     index.encode([_array(truth, name) for name in keys], truth.num_rows)
     return bool(len(index) == truth.num_rows)

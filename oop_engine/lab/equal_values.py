@@ -96,7 +96,7 @@ def _text(value: Any) -> str:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Tell whether values in Python are equal: lists item by item, floats but for their last digits."""
+    """Return whether values in Python are equal: lists item by item, floats but for their last digits."""
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=CLOSE) or (one != one and other != other)
     if isinstance(one, dict) and isinstance(other, dict):

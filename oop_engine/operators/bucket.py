@@ -118,16 +118,16 @@ class Bucket(Operator):
                 punctuation = Linear(int(self._extents.boundary(below)))
             case GroupWise(groups, bounds):
                 punctuation = GroupWise(groups, self._extents.boundary(bounds))
-            case Watermark(of):
-                punctuation = punctuation.with_bounds(self._extents.boundary(of.below))
+            case Watermark(bound):
+                punctuation = punctuation.with_bounds(self._extents.boundary(bound.below))
             case Joint():
                 pass
         for grown in self._progress.advance(0, punctuation):
             yield 0, grown
 
     def state(self) -> State:
-        held = self._tagger.nbytes + self._progress.nbytes
-        return State(groups=self._tagger.groups, nbytes=held)
+        nbytes = self._tagger.nbytes + self._progress.nbytes
+        return State(groups=self._tagger.groups, nbytes=nbytes)
 
     def save(self) -> dict[str, Any]:
         return {"tagger": self._tagger.save(), "progress": self._progress.save()}

@@ -91,8 +91,8 @@ class Distinct(Operator):
         if self.by is None:
             return inputs
         schema.require(self.by, "Distinct")
-        kept = (*self.by, schema.progressing, schema.change)
-        return (schema.select([n for n in schema.names if n in kept]),)
+        columns = (*self.by, schema.progressing, schema.change)
+        return (schema.select([n for n in schema.names if n in columns]),)
 
     def partition_keys(self, inputs: tuple[Schema, ...]) -> list[tuple[str, ...]]:
         names = self.output_schemas(inputs)[0].names
@@ -162,8 +162,8 @@ class Distinct(Operator):
         if self._net is not None:
             return self._net.state()
         pairs = self._lives.nbytes + self._times.nbytes + self._timers.nbytes
-        held = pairs + self._life.nbytes + self._pairs_of.nbytes + self._index.nbytes + self._match.nbytes
-        return State(tuples=self._held, groups=len(self._index), nbytes=held)
+        nbytes = pairs + self._life.nbytes + self._pairs_of.nbytes + self._index.nbytes + self._match.nbytes
+        return State(tuples=self._held, groups=len(self._index), nbytes=nbytes)
 
     def counts(self) -> dict[str, int]:
         return {"behind": self._behind.count}
@@ -223,9 +223,9 @@ class Distinct(Operator):
 
         A group that was ended may begin anew, so the pairs of its last life must not be found by then.
         """
-        slots, of = self._match.of(punctuation)
+        slots, rows = self._match.of(punctuation)
         many = int(self._pairs_of[self._life[slots]].sum())
-        ended = slots[punctuation.below[of] == FOREVER]
+        ended = slots[punctuation.below[rows] == FOREVER]
         self._life[ended] = self._new_lives(ended.size)
         return many
 
@@ -241,8 +241,8 @@ class Distinct(Operator):
         slots = self._slots_of_lives()[lives]
         there = slots >= 0
         slots, times = slots[there], times[there]
-        kept = ~passed(times, self._bounds()[slots])
-        slots, times = slots[kept], times[kept]
+        stays = ~passed(times, self._bounds()[slots])
+        slots, times = slots[stays], times[stays]
         used = occurring(slots, len(self._index))
         if 2 * used.size <= len(self._index):
             self._index.keep(used)

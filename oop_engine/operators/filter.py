@@ -99,14 +99,14 @@ class Filter(Operator):
 def _filter(page: Page, predicate: pa.BooleanArray) -> Page:
     if page.arrival is not None:
         return page.filter(mask_of(predicate))
-    kept, batch, schema = filled(predicate), page.batch, page.schema  # Arrow's bits stay bits
+    mask, batch, schema = filled(predicate), page.batch, page.schema  # Arrow's bits stay bits
     if (rows := predicate.true_count) < _FEW:
-        return page.with_batch(schema, batch.filter(kept))
+        return page.with_batch(schema, batch.filter(mask))
     # Column by column, and when it is asked for.  By the numbers of rows where a part is gone: a bit is a branch.
-    numbers = None if rows >= _DENSE * (len(page) - rows) else pa.array(np.flatnonzero(mask_of(kept)))
+    numbers = None if rows >= _DENSE * (len(page) - rows) else pa.array(np.flatnonzero(mask_of(mask)))
 
     def made(place: int) -> pa.Array:
         column = batch.column(place)
-        return column.filter(kept) if numbers is None else column.take(numbers)
+        return column.filter(mask) if numbers is None else column.take(numbers)
 
     return LatePage(schema, rows, made)

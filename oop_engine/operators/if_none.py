@@ -83,14 +83,16 @@ class IfNone(Operator):
 
     def _page(self, schema: Schema) -> Page:
         """Return a page of the given row."""
-        found = []
+        columns = []
         for name in schema.names:
             kind = schema.type_of(name)
             value = self.row.get(name, 0 if name == schema.progressing else None)
             try:
                 is_time = name == schema.progressing and isinstance(value, int)
-                found.append(pa.array([value], pa.int64()).view(kind) if is_time else pa.array([value], kind))
+                columns.append(
+                    pa.array([value], pa.int64()).view(kind) if is_time else pa.array([value], kind)
+                )
             except (pa.ArrowException, OverflowError) as error:
                 msg = f"IfNone: row[{name!r}] must be of type {kind}; got {value!r:.60}: {error}"
                 raise GraphError(msg) from error
-        return Page.from_arrow(schema, pa.RecordBatch.from_arrays(found, schema=schema.fields))
+        return Page.from_arrow(schema, pa.RecordBatch.from_arrays(columns, schema=schema.fields))

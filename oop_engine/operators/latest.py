@@ -143,13 +143,13 @@ class Latest(Operator):
         fits, rows = mask_of(true), np.arange(len(both))
         following = _following(slots, both.times)
         new, over = fits & (rows >= len(counting)), fits & (following < FOREVER)
-        of = np.concatenate([rows[new], rows[over]])
+        rows_of = np.concatenate([rows[new], rows[over]])
         at = np.concatenate([both.times[new], following[over]])
         weights = np.repeat(np.array([1, -1]), [new.sum(), over.sum()])
         order = np.argsort(at, kind="stable")
         for begin in range(0, order.size, _MOST):
             part = order[begin : begin + _MOST]
-            yield 0, self._page(both, of[part], at[part], weights[part])
+            yield 0, self._page(both, rows_of[part], at[part], weights[part])
         stays = fits & (following == FOREVER)
         self._counting.put(both.filter(stays), slots[stays])
 

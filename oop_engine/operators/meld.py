@@ -104,13 +104,13 @@ class Meld(Operator):
 
 
 def _difference(first: Schema, other: Schema) -> str:
-    """Tell the first thing that two schemas differ in."""
+    """Describe the first difference of two schemas."""
     if first.names != other.names:
         apart = sorted(set(first.names) ^ set(other.names))
         return f"columns {', '.join(map(repr, apart))}" if apart else f"the order of columns {other.names}"
     for name in first.names:
-        if (one := first.fields.field(name)) != (two := other.fields.field(name)):
-            return f"column {name!r}: {two} instead of {one}"
+        if (expected := first.fields.field(name)) != (actual := other.fields.field(name)):
+            return f"column {name!r}: {actual} instead of {expected}"
     if first.progressing != other.progressing:
         return f"the progressing attribute: {other.progressing!r} instead of {first.progressing!r}"
     return f"the unit: {other.unit!r} instead of {first.unit!r}"

@@ -104,26 +104,28 @@ class MultiJoin(Operator):
         return list(self.keys)
 
     def lineage(self, column: str, inputs: tuple[Schema, ...]) -> tuple[str | None, ...]:
-        joined, found = self._joined(inputs), list[str | None]()
-        of: str | None = column
+        joined, lineage = self._joined(inputs), list[str | None]()
+        own: str | None = column
         for at in range(len(self._terms), 0, -1):
-            pair = (None, None) if of is None else self._terms[at - 1].lineage(of, joined[at - 1], inputs[at])
-            of, other = pair
-            found.insert(0, other)
-        return (of, *found)
+            pair = (
+                (None, None) if own is None else self._terms[at - 1].lineage(own, joined[at - 1], inputs[at])
+            )
+            own, other = pair
+            lineage.insert(0, other)
+        return (own, *lineage)
 
     def wants(self, inputs: tuple[Schema, ...], behind: Wants) -> tuple[Wants, ...]:
         groups = [frozenset(key[port] for key in self.keys) for port in range(len(inputs))]
-        return tuple(Wants(1, of, watermarks=behind.watermarks) for of in groups)
+        return tuple(Wants(1, group, watermarks=behind.watermarks) for group in groups)
 
     def reads(
         self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
     ) -> tuple[frozenset[str], ...]:
-        joined, found, left = self._joined(inputs), list[frozenset[str]](), behind[0]
+        joined, needed, left = self._joined(inputs), list[frozenset[str]](), behind[0]
         for at in range(len(self._terms), 0, -1):
             left, right = self._terms[at - 1].reads(left, joined[at - 1], inputs[at])
-            found.insert(0, right)
-        return (left, *found)
+            needed.insert(0, right)
+        return (left, *needed)
 
     def open(self) -> None:
         keys = [[key[port] for key in self.keys] for port in range(len(self.inputs))]

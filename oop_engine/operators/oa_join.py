@@ -172,7 +172,7 @@ class OAJoin(Operator):
     def wants(self, inputs: tuple[Schema, ...], behind: Wants) -> tuple[Wants, ...]:
         groups = [frozenset(key[port] for key in self.terms.keys) for port in range(2)]
         watermarks = behind.watermarks or self.speculative
-        return tuple(Wants(1, of, watermarks=watermarks) for of in groups)
+        return tuple(Wants(1, group, watermarks=watermarks) for group in groups)
 
     def open(self) -> None:
         joined = self.terms.output_schema(*self.schemas_in)
@@ -224,8 +224,8 @@ class OAJoin(Operator):
             yield from self._on_both_times()
 
     def state(self) -> State:
-        held = self._held.state()
-        return held if self._due is None else held + State(tuples=len(self._due), nbytes=self._due.nbytes)
+        state = self._held.state()
+        return state if self._due is None else state + State(tuples=len(self._due), nbytes=self._due.nbytes)
 
     def counts(self) -> dict[str, int]:
         return {"behind": self._held.bounds.behind}
@@ -250,8 +250,8 @@ class OAJoin(Operator):
         waits = any(kind.alone) or isinstance(self.terms.band, AsOf)
         if speculative and (not waits or self.flush is not None):
             got = f"how={kind.name!r}, {self.terms.band}" + (", flush" if self.flush is not None else "")
-            asked = "speculative is for left, full, anti and as-of joins, without flush"
-            msg = f"OAJoin: {asked}; got {got}: leave it out, for the rows are final then"
+            needed = "speculative is for left, full, anti and as-of joins, without flush"
+            msg = f"OAJoin: {needed}; got {got}: leave it out, for the rows are final then"
             raise GraphError(msg)
         return bool(speculative)
 

@@ -95,8 +95,8 @@ class Project(Operator):
     def _columns(self, schema: Schema) -> dict[str, Expression]:
         """Return the columns; that of changes stays by itself."""
         named = [e for e in self.columns.values() if isinstance(e, str)]
-        kept = schema.change is None or schema.change in named
-        return self.columns if kept else {**self.columns, str(schema.change): str(schema.change)}
+        has_change = schema.change is None or schema.change in named
+        return self.columns if has_change else {**self.columns, str(schema.change): str(schema.change)}
 
     def partition_keys(self, inputs: tuple[Schema, ...]) -> None:
         return None
@@ -135,8 +135,8 @@ class Project(Operator):
         yield 0, page.with_batch(schema, pa.RecordBatch.from_arrays(arrays, schema=schema.fields))
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
-        kept = self._of_other(punctuation) if self._moved else punctuation
-        if kept is not None and (renamed := self._rename(kept)) is not None:
+        passed_on = self._of_other(punctuation) if self._moved else punctuation
+        if passed_on is not None and (renamed := self._rename(passed_on)) is not None:
             yield 0, renamed
 
     def save(self) -> dict[str, Any]:
@@ -155,13 +155,13 @@ class Project(Operator):
     def _progressing(self, schema: Schema) -> str:
         """Return the output column that makes progress."""
         if self.progressing is None:
-            found = next(
+            name = next(
                 (n for n, e in self.columns.items() if isinstance(e, str) and e == schema.progressing), None
             )
-            if found is None:
+            if name is None:
                 msg = f"Project: the progressing attribute {schema.progressing!r} must be kept; got {[*self.columns]}"
                 raise GraphError(msg)
-            return found
+            return name
         if not isinstance(self.columns.get(self.progressing), str):
             msg = f"Project: progressing={self.progressing!r} must be one of its columns, and a column of its input"
             raise GraphError(msg)

@@ -122,10 +122,10 @@ class Split(Operator):
     def ports_of(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
         """Return the number of the first true predicate of each row (no one: how many there are), int64 (rows,)."""
         expressions = list(self.predicates.values())
-        found = evaluate("Split", expressions, [pa.bool_()] * len(expressions), batch)
+        masks = evaluate("Split", expressions, [pa.bool_()] * len(expressions), batch)
         ports = np.full(batch.num_rows, len(expressions), np.int64)
         for number in reversed(range(len(expressions))):
-            ports[mask_of(found[number])] = number
+            ports[mask_of(masks[number])] = number
         return ports
 
 
@@ -137,7 +137,7 @@ class Goes:
     port: str
 
     def __call__(self, batch: pa.RecordBatch) -> pa.Array:
-        """Tell which rows go to the port."""
+        """Return which rows go to the port."""
         return pa.array(self.split.ports_of(batch) == self.split.outputs.index(self.port))
 
 

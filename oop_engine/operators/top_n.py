@@ -94,8 +94,8 @@ class TopN(Operator):
     def retains(self, inputs: tuple[Schema, ...]) -> str | None:
         if self.timed:
             return None
-        some = "all rows" if self.n is None or inputs[0].change is not None else f"the first {self.n} rows"
-        return f"{some} of each key: which are the first is known when the key or the stream ends"
+        rows = "all rows" if self.n is None or inputs[0].change is not None else f"the first {self.n} rows"
+        return f"{rows} of each key: which are the first is known when the key or the stream ends"
 
     def uses_arrival(self) -> bool:
         return False
@@ -127,12 +127,12 @@ class TopN(Operator):
     ) -> tuple[frozenset[str], ...]:
         # Rows that are equal in the order go by the other columns, one after the other: by all up to the last one read.
         schema = inputs[0].plain()
-        asked = {*self.by, *(name.removeprefix("-") for name in self.order)}
-        later = [name for name in schema.names if name in behind[0] and name not in asked]
+        needed = {*self.by, *(name.removeprefix("-") for name in self.order)}
+        later = [name for name in schema.names if name in behind[0] and name not in needed]
         if not all(_has_order(schema.type_of(name)) for name in later):
             return super().reads(inputs, behind)
         ties = schema.names[: schema.names.index(later[-1]) + 1] if later else []
-        return (frozenset(asked).union(ties),)
+        return (frozenset(needed).union(ties),)
 
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
         return True
@@ -187,8 +187,8 @@ class TopN(Operator):
     def _first(self, passed: Page) -> Page:
         """Return the first rows of each partition, by event time."""
         at, place = self._placed(passed, np.ones(len(passed), np.int64))
-        kept = np.ones(at.size, np.bool_) if self.n is None else place <= self.n
-        at, place = at[kept], place[kept]
+        within = np.ones(at.size, np.bool_) if self.n is None else place <= self.n
+        at, place = at[within], place[within]
         by_time = np.argsort(passed.times[at], kind="stable")
         at, place = at[by_time], place[by_time]
         rows = passed.batch.take(pa.array(at))
@@ -257,12 +257,12 @@ class TopN(Operator):
         self._kept = state.integer("kept", least=0) if "kept" in state else 0
 
     def describe(self) -> str:
-        of = f" of {', '.join(self.by)}" if self.by else ""
+        per_key = f" of {', '.join(self.by)}" if self.by else ""
         each = " at each event time" if self.timed else ""
-        return f"TopN {'all' if self.n is None else self.n} by {', '.join(self.order)}{of}{each}"
+        return f"TopN {'all' if self.n is None else self.n} by {', '.join(self.order)}{per_key}{each}"
 
 
 def _has_order(kind: pa.DataType) -> bool:
-    """Tell whether values of a type can be sorted."""
+    """Return whether values of a type can be sorted."""
     plain = kind.value_type if pa.types.is_dictionary(kind) else kind
     return not (pa.types.is_nested(plain) or pa.types.is_null(plain))

@@ -230,7 +230,7 @@ def _objects(
 
 
 def repeats(line: SparkColumn, names: Iterable[str]) -> SparkColumn:
-    """Tell whether the object in a line has one of the columns twice."""
+    """Return whether the object in a line has one of the columns twice."""
     from pyspark.sql import functions as F
 
     known = F.filter(F.json_object_keys(line), lambda key: key.isin(*names))

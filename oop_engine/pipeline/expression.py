@@ -164,7 +164,7 @@ class _Reading:
         return self._column(token)
 
     def _is_unit(self, at: int) -> bool:
-        """Tell whether a word is a unit: of INTERVAL, or the first argument of a function that takes one."""
+        """Return whether a word is a unit: of INTERVAL, or the first argument of a function that takes one."""
         if self._at(at).folded not in _UNITS:
             return False
         before, opened = self._at(at - 1), self._at(at - 2)

@@ -312,7 +312,7 @@ def _judged(rows: DataFrame, declaration: Declaration) -> DataFrame:
 
 
 def _is_name(source: SparkColumn) -> SparkColumn:
-    """Tell whether a source can be the name of a folder, in which Spark writes some characters as three."""
+    """Return whether a source can be the name of a folder, in which Spark writes some characters as three."""
     from pyspark.sql import functions as F
 
     spelled = F.octet_length(F.regexp_replace(source, _SPELLED, F.lit("%00")))

@@ -34,7 +34,7 @@ class Folders:
         self._key = folder / "steps" / "running"
 
     def claim(self, key: str, *, anew: bool = False) -> bool:
-        """Tell whether a run of ``key`` was begun here and can go on; else, or if ``anew``, make room for one."""
+        """Return whether a run of ``key`` was begun here and can go on; else, or if ``anew``, make room for one."""
         if not anew and self._key.exists() and self._key.read_text() == key and self.checkpoint.exists():
             return True
         self.release()

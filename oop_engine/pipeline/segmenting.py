@@ -140,6 +140,6 @@ def _joined(known: list[int] | None, span: tuple[int, int]) -> list[int]:
 
 
 def _running(clocks: list[list[int] | None]) -> list[list[int] | None]:
-    """Let each clock run from the first arrival of all."""
+    """Start each clock at the first arrival of all."""
     first = min((clock[0] for clock in clocks if clock), default=0)
     return [[first, clock[1]] if clock else None for clock in clocks]

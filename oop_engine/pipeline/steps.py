@@ -37,7 +37,7 @@ class Steps:
         (folder / _MARKS).mkdir(parents=True, exist_ok=True)
 
     def all_known(self, ahead: Sequence[tuple[str, Any]]) -> bool:
-        """Tell whether all of the next steps, names with inputs, are done with the inputs of now."""
+        """Return whether all of the next steps, names with inputs, are done with the inputs of now."""
         key = self._key
         for name, given in ahead:
             key = _hash(key, given)

@@ -30,7 +30,7 @@ def columns_read(made: Built) -> Built:
 
 
 def _is_plain(feed: Any) -> bool:
-    """Tell whether a feed is files that have columns and no punctuation."""
+    """Return whether a feed is files that have columns and no punctuation."""
     if isinstance(feed, CsvFiles):
         return True
     return isinstance(feed, str | Path) and all(format_of(one, None) in _FORMATS for one in files_in(feed))

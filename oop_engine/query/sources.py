@@ -108,11 +108,11 @@ class Columns:
         return DataStream(of_operator("event-time", operator, source, measure=measure))
 
     def is_integer(self, column: str) -> bool:
-        """Tell whether a column is of integers, so that it is an event time by a unit alone."""
+        """Return whether a column is of integers, so that it is an event time by a unit alone."""
         return column in self._fields.names and pa.types.is_integer(self._fields.field(column).type)
 
     def knows_unit(self) -> bool:
-        """Tell whether the data are a file that has the unit of its times."""
+        """Return whether the data are a file that has the unit of its times."""
         if self._first is None or self._csv is not None:
             return False
         return bool(FORMATS[format_of(self._first, None)].reader(self._first, ()).marks.unit)

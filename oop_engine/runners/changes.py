@@ -39,7 +39,7 @@ class Changes:
         }
 
     def __bool__(self) -> bool:
-        """Tell whether there are such operators."""
+        """Return whether there are such operators."""
         return bool(self._now)
 
     def reached(self, stream: Stream, node: str) -> Reached | None:
@@ -80,7 +80,7 @@ class Changes:
         return replace(change, operator=name)
 
     def note(self, source: str, message: Message) -> None:
-        """Learn of a message of a source, where no edges run.  O(rows) if it leads to an operator that changes."""
+        """Record a message of a source, where no edges run.  O(rows) if it leads to an operator that changes."""
         for (stream, _), reached in self._reached.items():
             if stream.node == source:
                 reached.note(message)
@@ -90,7 +90,7 @@ class Changes:
         return self._now[change.operator].written(change)
 
     def take(self, change: Change) -> None:
-        """Learn of a change that names its operator.  Raises ``GraphError`` if it cannot change so."""
+        """Register a change that names its operator.  Raises ``GraphError`` if it cannot change so."""
         name = change.operator
         self._now[name] = self._now[name].changed(change, self._plan.inputs(name))
         self._versions[name] = change.version

@@ -73,10 +73,10 @@ class Watch(Protocol):
     """Somebody who looks on as a graph runs, and changes nothing."""
 
     def passed(self, stream: Stream, node: str, message: Message, now: int) -> None:
-        """Learn that a message of ``stream`` goes to ``node`` at the virtual time ``now``."""
+        """Record that a message of ``stream`` goes to ``node`` at the virtual time ``now``."""
 
     def kept(self, now: int, state: State) -> None:
-        """Learn the state of the whole graph after an event."""
+        """Record the state of the whole graph after an event."""
 
 
 class Route:
@@ -96,7 +96,7 @@ class Route:
         self._elsewhere = {name for name, before in leading.items() if node not in before}
 
     def takes(self, message: Message) -> bool:
-        """Tell whether a message goes this way: a change does where its operator is, or if that is in no plan here."""
+        """Return whether a message goes this way: a change does where its operator is, or if no plan here has it."""
         return not isinstance(message, Change) or message.operator not in self._elsewhere
 
     def noted(self, message: Message) -> Message:

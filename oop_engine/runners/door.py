@@ -64,7 +64,7 @@ class RowLane:
         return len(self._rows)
 
     def add(self, row: Any, arrival: int | None = None) -> bool:
-        """Let one more row wait, of any kind that ``RowReader`` reads; tell whether all must go now.
+        """Buffer one more row, of any kind that ``RowReader`` reads; return whether the buffer must be flushed.
 
         Raises ``ContractError`` for an object that is no row of the columns and that nobody takes (``bad``), or if only
         some rows have arrivals.

@@ -115,7 +115,7 @@ def blame_part(place: str, error: CancelledError) -> NoReturn:
 
 
 def cancelling() -> bool:
-    """Tell whether somebody has cancelled this task, so that a ``CancelledError`` is no error of its work."""
+    """Return whether somebody has cancelled this task, so that a ``CancelledError`` is no error of its work."""
     from asyncio import current_task
 
     return (task := current_task()) is not None and task.cancelling() > 0

@@ -95,7 +95,7 @@ class Live:
         return last
 
     async def _tick(self, now: int) -> None:
-        """Let the clock tick up to ``now``; one reader at a time, so that it never goes back."""
+        """Advance the clock to ``now``; one reader at a time, so that it never goes back."""
         if self._clock is None:
             return
         async with self._clock_moves:

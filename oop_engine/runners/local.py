@@ -369,7 +369,7 @@ class Local:
             self._rested.set()
 
     def _pushed_one(self, source: str) -> None:
-        """Let those look again who wait until nothing is on its way in."""
+        """Wake the callers that wait until no message is on its way in."""
         self._pushing[source] -= 1
         self._pushed.set()
         self._rested.set()
@@ -416,7 +416,7 @@ class Local:
         await self.way.send(self._routes[source], Signal.END, self._now[source], wall())
 
     async def clock(self, now: int) -> None:
-        """Let the arrival clock show ``now``, for the operators that want it, after all that was pushed before."""
+        """Set the arrival clock to ``now`` for the operators that use it, after all that was pushed before."""
         self._check_running()
         for source in [name for name in self._now if name in self._open]:
             if self._lanes[source] or self._in_turn[source].locked():
@@ -441,7 +441,7 @@ class Local:
             await self._rested.wait()
 
     def _is_idle(self) -> bool:
-        """Tell whether nothing is on its way in, nor in the graph."""
+        """Return whether nothing is on its way in, nor in the graph."""
         on_their_way = any(self._pushing.values()) or any(self._lanes.values())
         return not on_their_way and all(s.inbox.idle for s in self._stations.values())
 
@@ -495,7 +495,7 @@ class Local:
         return counts_of(place_of(self.plan.name, name, operator), operator)
 
     def leave(self) -> None:
-        """Let the block be left without ending the sources: nothing that is incomplete comes out, nor anything else.
+        """Leave the block without ending the sources: incomplete results are not emitted, nor is anything else.
 
         Pushes that wait raise ``UsageError``.
         """
@@ -604,7 +604,7 @@ class Local:
             self._rested.set()
 
     async def _tick(self, station: Station, envelope: Envelope) -> None:
-        """Let the clock move here, and then behind."""
+        """Advance the clock here, then downstream."""
         if (now := self._clocks.tick(station.name, envelope)) is None:
             return
         tick = Envelope(0, Signal.TICK, now, envelope.born)
@@ -623,7 +623,7 @@ def _read_now(pages: Iterator[Message | Change]) -> list[Message | Change]:
 
 
 def _wake(line: deque[asyncio.Future[None]], most: int) -> None:
-    """Let the first ones in a line go on."""
+    """Resume the first ones in a queue."""
     while most and line:
         if not (place := line.popleft()).done():  # else its task was cancelled
             place.set_result(None)

@@ -48,7 +48,7 @@ class Step(NamedTuple):
 
 
 def by_order_alone(plan: Plan) -> bool:
-    """Tell whether results depend on the order of the rows of one source, not on when they arrive or on other sources.
+    """Return whether results depend on the order of the rows of one source alone, not on their arrival.
 
     Pages may then go in as a whole: the same rows are late, and the same results come.
     """
@@ -76,7 +76,7 @@ def schedule(feeds: Mapping[str, Iterable[Message]], cuts: list[int], ticks: int
 
 
 def _begun(feed: Iterable[Message]) -> tuple[bool, Iterator[Message]]:
-    """Tell whether a feed has arrivals; return it with the messages that had to be read for that."""
+    """Return whether a feed has arrivals; return it with the messages that had to be read for that."""
     messages, read = iter(feed), list[Message]()
     for message in itertools.islice(messages, _PEEKED):
         read.append(message)

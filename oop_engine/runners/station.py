@@ -83,7 +83,7 @@ class Inbox:
             raise self._fault
 
     def fail(self, error: Exception) -> None:
-        """Let nobody wait any more: nothing is taken from here again, because of ``error``."""
+        """Wake all waiters: no message is taken from here again, because of ``error``."""
         self._fault = error
         self._emptied.set()
 
@@ -103,7 +103,7 @@ class Inbox:
         return envelopes
 
     def done(self) -> None:
-        """Let the next batch be taken."""
+        """Release the next batch."""
         self.busy = False
         if self._backlog.envelopes:
             self._filled.set()

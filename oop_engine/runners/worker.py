@@ -101,7 +101,7 @@ class InlineRoute(Route):
         return self._to.foresees
 
     def foresee(self, pages: Sequence[Page]) -> None:
-        """Tell them that these come next from one source."""
+        """Announce the pages that come next from one source."""
         self._to.foresee(self.port, pages)
 
 
@@ -158,7 +158,7 @@ class Worker:
         return self.operator.foresees or (self._passes and any(route.foresees for route in self.routes[0]))
 
     def foresee(self, port: int, pages: Sequence[Page]) -> None:
-        """Learn which pages come next of one source on a port."""
+        """Announce the pages that come next of one source on a port."""
         if self.operator.foresees:
             began = wall()
             self.operator.foresee(port, pages)
@@ -168,7 +168,7 @@ class Worker:
             self._tell(0, pages)
 
     def _tell(self, port: int, pages: Sequence[Page]) -> None:
-        """Tell of pages that will leave by an output port."""
+        """Announce the pages that an output port will emit."""
         for route in self.routes[port]:
             if route.foresees:
                 route.foresee(pages)

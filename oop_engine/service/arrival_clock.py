@@ -32,7 +32,7 @@ def steady() -> float:
 
 
 def are_read(plan: Plan) -> bool:
-    """Tell whether an operator may go by arrivals: those behind a generator of punctuation have none.
+    """Return whether an operator may go by arrivals: those behind a generator of punctuation have none.
 
     Nor has any where the sources have no unit of time, or several.
     """
@@ -90,7 +90,7 @@ class ArrivalClock:
         return int(self._shown * self._a_second)
 
     async def tick_on(self, local: Local, gate: Gate) -> None:
-        """Let the operators of ``local`` see the clock as often as they want, for ever: or not at all."""
+        """Advance the clock of the operators of ``local`` as often as they need, for ever; or not at all."""
         if local.clock_every is None:
             return
         every_s = local.clock_every / self._a_second

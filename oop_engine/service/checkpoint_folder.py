@@ -269,7 +269,7 @@ class CheckpointFolder:
         return [number for name in names if (number := number_of(name)) is not None]
 
     def _overtaken(self, number: int) -> bool:
-        """Tell whether there is an entry behind ``number``: that one counts for nothing then (``epochs``)."""
+        """Return whether there is an entry behind ``number``: that one counts for nothing then (``epochs``)."""
         return max(self._numbers(), default=0) > number
 
     def _check_mine(self) -> None:

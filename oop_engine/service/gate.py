@@ -25,13 +25,13 @@ class Gate:
         self._each = _Inside(self)
 
     def pause(self, paused: bool = True) -> None:
-        """Let nobody in any more, or again; who is alone is let through all the same."""
+        """Close the gate, or open it again; a task that holds it alone passes all the same."""
         self.paused = paused
         self._tell()
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Let nobody in for as long as the block takes, as if paused."""
+        """Close the gate for as long as the block takes, as if paused."""
         self._holders += 1
         self._tell()
         try:
@@ -47,7 +47,7 @@ class Gate:
             self._going.set()
 
     def close(self) -> None:
-        """Let nobody in for good: a task that comes is cancelled, once more if it has got over it."""
+        """Close the gate for good: a task that comes is cancelled, once more if it survived the first time."""
         self._closed = True
 
     def inside(self) -> _Inside:

@@ -111,7 +111,7 @@ class Outlets:
             await self._write(DEAD, self.epoch, letters)
 
     async def prepare(self, epoch: int) -> dict[str, Prepared]:
-        """Let all sinks prepare an epoch, and return all that is to be committed."""
+        """Prepare an epoch at all sinks, and return all that is to be committed."""
         found = dict[str, Prepared]()
         for name, sink in self._sinks.items():
             if name == DEAD and (letters := self.refused.take()) is not None:  # it is the last one
@@ -123,7 +123,7 @@ class Outlets:
         return {name: prepared for name, prepared in found.items() if prepared is not None}
 
     async def commit(self, prepared: Mapping[str, Prepared]) -> None:
-        """Let sinks commit."""
+        """Commit at the sinks."""
         for name, found in prepared.items():
             sink = self._sinks[name]
             with _told(name, sink):
@@ -141,7 +141,7 @@ class Outlets:
         return self.refused.waits
 
     async def forget(self) -> None:
-        """Let sinks remove the marks of a run that nobody goes on from; a server that is away keeps them."""
+        """Remove the marks of a run that is not resumed from the sinks; a server that is away keeps them."""
         for name, sink in self._sinks.items():
             with suppress(UnreachableError, OSError, *sink.failures):
                 await called(_place(name, sink), sink, "forget")
@@ -154,7 +154,7 @@ class Outlets:
 
 @contextmanager
 def _told(name: str, sink: LiveSink) -> Iterator[None]:
-    """Tell in a line of a place that has failed: results not committed are in the checkpoint, or come again."""
+    """Raise ``SetupError`` with the name of a sink that fails: results not committed are in the checkpoint."""
     try:
         yield
     except sink.failures as error:

@@ -206,7 +206,7 @@ class Service:
         return sum(inlet.tuples for inlet in self.inlets.values())
 
     def ask_for_checkpoint(self) -> None:
-        """Let the next checkpoint be taken at once, by the task that takes all of them."""
+        """Request the next checkpoint at once, of the task that takes all of them."""
         self._wanted.set()
 
     async def _keep_on(self) -> None:

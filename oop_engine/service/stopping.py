@@ -58,13 +58,13 @@ class _Signals:
         self._installed = False
 
     def add(self, stop: asyncio.Event, checkpoint: str | None) -> None:
-        """Let signals stop one more service."""
+        """Register one more service, which signals stop."""
         if not self._installed:  # also where others are stopping: the next signal is the first for this one
             self._install()
         self._stops[stop] = checkpoint
 
     def remove(self, stop: asyncio.Event) -> None:
-        """Let a service be; behind the last one the handlers that were there come back."""
+        """Unregister a service; after the last one the previous handlers are restored."""
         self._stops.pop(stop, None)
         if not self._stops:
             self._uninstall()

@@ -33,7 +33,7 @@ class AskedChanges:
             self._door.take(Change.of_frame(frame))
 
     def ask(self, change: Change) -> None:
-        """Let an operator change from the next micro-batch on.  One that is there already is not taken twice.
+        """Change an operator from the next micro-batch on.  A change that is registered already is not taken twice.
 
         Raises ``UsageError``, ``GraphError`` or ``ContractError`` if it cannot be; then nothing has changed.
         """

@@ -106,7 +106,7 @@ class Disk:
         return path.read_bytes()
 
     def exists(self, path: Path) -> bool:
-        """Tell whether there is such a file or folder."""
+        """Return whether there is such a file or folder."""
         return path.exists()
 
     def names(self, folder: Path) -> list[str]:

@@ -100,7 +100,7 @@ def _moved(package: str, name: str, elsewhere: Iterable[str]) -> object | None:
 
 
 def _imported(frame: FrameType) -> bool:
-    """Tell whether a frame is at a ``from ... import``."""
+    """Return whether a frame is at a ``from ... import``."""
     import dis  # only where a name is wrong
 
     return dis.opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM"

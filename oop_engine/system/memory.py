@@ -24,7 +24,7 @@ _LARGEST = 31 * 2**20  # bytes; glibc does not learn from more than 32 MiB
 
 
 def keep_freed() -> None:
-    """Let the process keep arrays that are freed, at most 64 MiB; without glibc, change nothing.
+    """Make the process keep freed arrays, at most 64 MiB; without glibc, change nothing.
 
     The array is never written to, so it takes no memory.  O(1), some microseconds.
     """

@@ -89,7 +89,7 @@ class ObjectDisk(Disk):
             waiting.cancel()
 
     def _is_away(self, error: Exception) -> bool:
-        """Tell whether an error may pass: of a server that has answered before, and does not refuse."""
+        """Return whether an error may pass: of a server that has answered before, and does not refuse."""
         from obstore.exceptions import GenericError
 
         return self._known and isinstance(error, GenericError) and _WRONG.search(str(error)) is None
@@ -125,7 +125,7 @@ class ObjectDisk(Disk):
         return self._asked(lambda store: bytes(store.get(path.as_posix()).bytes()))
 
     def exists(self, path: Path) -> bool:
-        """Tell whether there is such an object."""
+        """Return whether there is such an object."""
         with suppress(FileNotFoundError):
             self._asked(lambda store: store.head(path.as_posix()))
             return True

@@ -27,7 +27,7 @@ class Turn:
         self._line = deque[asyncio.Future[None]]()
 
     def is_long(self) -> bool:
-        """Tell whether this turn has taken ``TURN_S`` since it was first asked."""
+        """Return whether this turn has taken ``TURN_S`` since it was first asked."""
         if self._going:
             self._took = wall() - self._began
             return self._took > TURN_S
@@ -36,7 +36,7 @@ class Turn:
         return False
 
     def is_full(self) -> bool:
-        """Tell whether work has to wait in line (``wait``); else it is counted as begun in this turn."""
+        """Return whether work has to wait in line (``wait``); else it is counted as begun in this turn."""
         if self._line or self.is_long():
             return True
         self._begun += 1
@@ -53,7 +53,7 @@ class Turn:
 
     @staticmethod
     async def end() -> None:
-        """Let other tasks have their turn."""
+        """Yield to other tasks."""
         await asyncio.sleep(0)
 
     def _schedule(self) -> None:

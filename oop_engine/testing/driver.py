@@ -53,7 +53,7 @@ class Driver:
         return self._handled(port, message)
 
     def clock(self, now: int) -> list[tuple[int, Message]]:
-        """Let the arrival clock show ``now``."""
+        """Set the arrival clock to ``now``."""
         return self._handled(0, Signal.TICK, now)
 
     def _handled(self, port: int, message: Message | Signal, now: int = NEVER) -> list[tuple[int, Message]]:

@@ -79,7 +79,7 @@ class GraphDriver:
         self._inline.drain()
 
     def clock(self, now: int) -> None:
-        """Let the arrival clock show ``now``, in the unit of the progressing attribute."""
+        """Set the arrival clock to ``now``, in the unit of the progressing attribute."""
         self._inline.clock(now)
         self._inline.drain()
 

@@ -153,7 +153,7 @@ def _arrivals(draw: st.DrawFn, port: _Port, ordered: bool) -> list[Row]:
 
 
 def _is_kept(contract: EdgeContract, punctuation: Punctuation) -> bool:
-    """Tell whether a punctuation lowers no bound, and note it."""
+    """Return whether a punctuation lowers no bound, and note it."""
     try:
         contract.check(punctuation)
     except ContractError:

@@ -62,7 +62,7 @@ class Blocks:
 
     @property
     def are_blocks(self) -> bool:
-        """Tell whether most tuples are in at least 3 parts which are in random order within."""
+        """Return whether most tuples are in at least 3 parts which are in random order within."""
         return self.parts >= 3 and 2 * self.filled > self.tuples
 
     def _close(self, count: int) -> None:

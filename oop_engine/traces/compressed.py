@@ -21,7 +21,7 @@ _BUFFER = knob(__name__, "_BUFFER", 1 << 20)
 
 
 def is_compressed(path: str | Path) -> bool:
-    """Tell whether the suffix is that of a codec."""
+    """Return whether the suffix is that of a codec."""
     return Path(path).suffix.lower() in CODECS
 
 

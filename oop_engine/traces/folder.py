@@ -25,12 +25,12 @@ def names_in(folder: str | Path) -> Iterator[str]:
 
 
 def is_hidden(name: str) -> bool:
-    """Tell whether a name is one of others."""
+    """Return whether a name is one of others."""
     return name.rpartition("/")[2].startswith((".", "_"))
 
 
 def is_trace(name: str) -> bool:
-    """Tell whether a file has the suffix of a format of traces."""
+    """Return whether a file has the suffix of a format of traces."""
     return not _why_none(name)
 
 

@@ -134,7 +134,7 @@ def plain(fields: pa.Schema) -> pa.Schema:
 
 
 def is_textual(kind: pa.DataType) -> bool:
-    """Tell whether values of this type can be written as text and read back the same."""
+    """Return whether values of this type can be written as text and read back the same."""
     tests = (
         pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_null, pa.types.is_string,
         pa.types.is_large_string, pa.types.is_timestamp, pa.types.is_date32, pa.types.is_time, pa.types.is_decimal,

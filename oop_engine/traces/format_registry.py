@@ -93,7 +93,7 @@ def format_of(path: str | Path, format: str | None = None) -> str:
 
 
 def is_format(path: str | Path) -> bool:
-    """Tell whether the suffix of a path is that of a format."""
+    """Return whether the suffix of a path is that of a format."""
     return without_codec(path).suffix.lower().lstrip(".") in _OF_SUFFIX
 
 

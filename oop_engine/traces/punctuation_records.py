@@ -68,7 +68,7 @@ def punctuation_of_json(line: bytes, columns: pa.Schema) -> Punctuation:
 
 
 def is_punctuation(record: Mapping[str, Any], names: Sequence[str]) -> bool:
-    """Tell whether an object is a punctuation, not a row of the columns ``names``.
+    """Return whether an object is a punctuation, not a row of the columns ``names``.
 
     Its only key is ``"punctuation"`` then.  Where a column has that name, too, the value is an object, as none has.
     """

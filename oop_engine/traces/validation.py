@@ -377,7 +377,7 @@ def _coded(column: pa.Array) -> pa.Array:
 
 
 def _equal(sound: pa.Array, texts: pa.Array) -> bool:
-    """Tell whether texts are those of another column; without nulls these are read between their first and last offset.
+    """Return whether texts equal those of another column; without nulls, from their first to their last offset.
 
     Of a hostile file the offsets may lead anywhere, so both ends are checked first, in O(1).
     """
@@ -389,7 +389,7 @@ def _equal(sound: pa.Array, texts: pa.Array) -> bool:
 
 
 def _fit(codes: pa.Array, texts: int) -> bool:
-    """Tell whether all codes that are not null are below ``texts``."""
+    """Return whether all codes that are not null are below ``texts``."""
     ends = pc.min_max(codes).as_py()
     return ends["min"] is None or bool(0 <= ends["min"] <= ends["max"] < texts)
 
@@ -428,7 +428,7 @@ def _most(kind: pa.DataType, unit: str) -> int:
 
 
 def _far(times: pa.Array, most: int) -> NDArray[np.bool_] | None:
-    """Tell which times are not from ``-most`` to below ``most``; None: all are."""
+    """Return which times are not from ``-most`` to below ``most``; None: all are."""
     values = times.view(pa.int64()) if pa.types.is_timestamp(times.type) else times
     ends = pc.min_max(values).as_py()
     if ends["min"] is None or (ends["min"] >= -most and ends["max"] < most):

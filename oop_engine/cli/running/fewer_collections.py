@@ -15,7 +15,7 @@ _LOADED = 1 << 18
 
 
 def collect_less() -> None:
-    """Let the first collection of the process wait until the program is loaded; then Python's own thresholds hold.
+    """Delay the first garbage collection until the program is loaded; then Python's own thresholds apply.
 
     Thresholds that a module of the user sets meanwhile stay.
     """
@@ -25,7 +25,7 @@ def collect_less() -> None:
 
 
 def keep_loaded() -> None:
-    """Let no collection look at the modules that are loaded by now, where ``collect_less`` was called before.
+    """Exclude the modules loaded so far from garbage collection, where ``collect_less`` was called before.
 
     Commands call it before they load a file of the user.  Objects of the user are not among them, so at the end of
     the process files that these have open are written.  Nothing happens in a process of others, which may have garbage.

@@ -117,13 +117,13 @@ def graph_or_function(path: Path) -> Any:
 
 
 def _may_make(found: Any, module: ModuleType) -> bool:
-    """Tell whether a function of a module may return a graph: its own, for all to see, and without parameters."""
+    """Return whether a function of a module may return a graph: its own, for all to see, and without parameters."""
     own = isinstance(found, FunctionType) and found.__module__ == module.__name__
     return own and not found.__name__.startswith("_") and takes_nothing(found)
 
 
 def takes_nothing(found: Any) -> bool:
-    """Tell whether a function has no parameters."""
+    """Return whether a function has no parameters."""
     return not inspect.signature(found).parameters
 
 

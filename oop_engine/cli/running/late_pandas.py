@@ -32,7 +32,7 @@ def import_pandas_late() -> None:
 
 
 def _look_away(arrow: Any) -> None:
-    """Let Arrow look for pandas while there seems to be none; it looks again when another module imports pandas."""
+    """Make Arrow believe that pandas is missing; it checks again when another module imports pandas."""
     if _NAME in sys.modules:  # which imports Arrow just now
         return
     absent = _Absent()

@@ -87,7 +87,7 @@ class CsvMessages(MessageFormat):
         self._validation.hint = lambda text, kind: csv_hint(text, kind, self._csv)
 
     def is_row(self, payload: bytes) -> bool:
-        """Tell whether a payload is one line, which is no header and none that holds elsewhere."""
+        """Return whether a payload is one line, which is no header and none that holds elsewhere."""
         text = payload.strip(b" \t\r\n")
         comment = self._csv.comment.encode()
         plain = self._csv.encoding is None and not any(sign in text for sign in (b"\n", b"\r", b"\xff\xfe"))
@@ -145,7 +145,7 @@ class CsvMessages(MessageFormat):
         yield from self._rows(b"".join(kept), spans=spans)
 
     def _has_names(self, text: bytes) -> bool:
-        """Tell whether a cell may be a name of the columns: under ``host`` each line may have a ``host-1``."""
+        """Return whether a cell may be a name of the columns: under ``host`` each line may have a ``host-1``."""
         return any(cell.search(text) is not None for cell in self._cells)
 
     def _as_utf8(self, data: bytes) -> bytes:
@@ -199,7 +199,7 @@ class CsvMessages(MessageFormat):
         return cells
 
     def _is_row(self, cells: list[bytes]) -> bool:
-        """Tell whether cells are a row by their number and their time."""
+        """Return whether cells are a row by their number and their time."""
         if len(cells) != len(self._names):
             return False
         time = self.schema.progressing

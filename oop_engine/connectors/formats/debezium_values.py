@@ -104,7 +104,7 @@ def debezium_leaf(value: Any, kind: pa.DataType, path: str) -> Any:
 
 
 def is_a_number(value: Any) -> bool:
-    """Tell whether a value is a whole number, as JSON has it, or Python."""
+    """Return whether a value is a whole number, as JSON has it, or Python."""
     is_text_of_one = isinstance(value, str) and type(value) is not str and value.lstrip("-").isdecimal()
     return is_text_of_one or (isinstance(value, int) and not isinstance(value, bool))
 

@@ -47,7 +47,7 @@ class JsonMessages(MessageFormat):
             self._fields = self._fields.append(pa.field(name, pa.string(), metadata={AS_WRITTEN: "true"}))
 
     def is_row(self, payload: bytes) -> bool:
-        """Tell whether a payload is one row, not punctuation."""
+        """Return whether a payload is one row, not punctuation."""
         return bool(payload.strip(_SPACE)) and b'"punctuation"' not in payload
 
     def joined(self, pieces: list[Any]) -> Any | None:

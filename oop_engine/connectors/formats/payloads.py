@@ -129,7 +129,7 @@ def check_payloads(place: str, format: str, fields: pa.Schema | None = None, *, 
 
 
 def _has_bytes(kind: pa.DataType) -> bool:
-    """Tell whether values of a type have bytes, also nested ones."""
+    """Return whether values of a type have bytes, also nested ones."""
     binary = (
         pa.types.is_binary,
         pa.types.is_large_binary,

@@ -73,5 +73,5 @@ def prepared_of(place: str, sink: LiveSink, found: object) -> Prepared:
 
 
 def _writes(sink: LiveSink, name: str) -> bool:
-    """Tell whether a sink has a method of its own."""
+    """Return whether a sink has a method of its own."""
     return getattr(type(sink), name, None) is not getattr(LiveSink, name) or name in vars(sink)

@@ -112,7 +112,7 @@ def without_times(of: Any, times: Collection[str] = frozenset(_TIMES)) -> Any:
 
 
 def read_uuids(fastavro: Any) -> None:
-    """Let ``fastavro`` read UUIDs of 16 bytes in schemas of ``without_times``: it knows those of texts alone."""
+    """Make ``fastavro`` read UUIDs of 16 bytes in schemas of ``without_times``: it reads those of texts alone."""
     fastavro.read.LOGICAL_READERS[f"fixed-{_UUID_OF_BYTES}"] = lambda data, *_: str(UUID(bytes=data))
 
 

@@ -70,7 +70,7 @@ def _add(pool: Any, file: Any, known: dict[str, Any], added: set[str]) -> None:
 
 
 def is_descriptor(text: str) -> bool:
-    """Tell whether a schema is a descriptor in Base64, not the text of a ``.proto`` file."""
+    """Return whether a schema is a descriptor in Base64, not the text of a ``.proto`` file."""
     try:
         _descriptor(text, "", "Protobuf")
     except ValueError:

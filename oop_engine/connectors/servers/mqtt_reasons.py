@@ -33,11 +33,11 @@ class ShortConnections:
         self._count, self._since = 0, 0.0
 
     def begin(self) -> None:
-        """Learn that the broker has let this client in."""
+        """Record that the broker has accepted this client."""
         self._since = wall()
 
     def end(self) -> str:
-        """Learn that the connection has ended; return the problem if that is so each time, else ""."""
+        """Record that the connection has ended; return the problem if each connection ends so, else ""."""
         self._count = self._count + 1 if wall() - self._since < SHORT_S else 0
         if self._count < MOST_SHORT:
             return ""
@@ -45,7 +45,7 @@ class ShortConnections:
 
 
 def passes(reason: Any) -> bool:
-    """Tell whether a refusal may be another answer after a while."""
+    """Return whether a refusal may be another answer after a while."""
     return reason.value in _PASSING
 
 

@@ -82,7 +82,7 @@ def headers_of(message: Any) -> list[tuple[str, bytes]]:
 
 
 async def _is_full(server: str) -> bool:
-    """Tell whether a server has no room for one more client: the library tells only that the connection was reset."""
+    """Return whether a server has no room for one more client: the library tells only that the connection was reset."""
     parts = urlsplit(server if "://" in server else f"nats://{server}")
     with suppress(OSError, EOFError, TimeoutError, asyncio.LimitOverrunError):
         async with asyncio.timeout(_CLOSE_S):

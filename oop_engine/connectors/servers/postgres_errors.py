@@ -78,7 +78,7 @@ def failure_of_postgres(place: str, address: Address, error: Exception, way_out:
 
 
 def is_of_a_row(error: Any) -> bool:
-    """Tell whether an error is of a value that the server does not take, so that other rows may fit."""
+    """Return whether an error is of a value that the server does not take, so that other rows may fit."""
     code = getattr(error, "sqlstate", None)
     psycopg = library("psycopg", "postgres", "Postgres")
     if code is None:
@@ -101,7 +101,7 @@ def reason_of_row(error: Any) -> str:
 
 
 def _refuses(error: Any, words: str) -> bool:
-    """Tell whether an error without a code is an answer that comes again however often it is asked for."""
+    """Return whether an error without a code is an answer that comes again however often it is asked for."""
     if any(sign in words for sign in _WORDS_OF_AN_END):
         return False
     psycopg = library("psycopg", "postgres", "Postgres")

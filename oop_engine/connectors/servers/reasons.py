@@ -34,7 +34,7 @@ def why_not(error: BaseException, address: Address, kind: str, place: str = "") 
 
 
 def refused_by_http(status: int | None) -> bool:
-    """Tell whether a code of HTTP means that a server will not have this request, however often it comes.
+    """Return whether a code of HTTP means that a server will not have this request, however often it comes.
 
     >>> refused_by_http(403), refused_by_http(429), refused_by_http(503)
     (True, False, False)

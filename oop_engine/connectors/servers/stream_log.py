@@ -137,7 +137,7 @@ class StreamLog:
 
 
 def _is_one_moment(left: str, right: str) -> bool:
-    """Tell whether two texts are one moment; positions of earlier versions have ``+00:00`` in place of ``Z``."""
+    """Return whether two texts are one moment; positions of earlier versions have ``+00:00`` in place of ``Z``."""
     return datetime.fromisoformat(left) == datetime.fromisoformat(right)
 
 

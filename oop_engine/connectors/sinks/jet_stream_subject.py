@@ -124,14 +124,14 @@ class JetStreamSubject(HeldSink):
             raise UnreachableError(msg) from cause
 
     def _is_refusal(self, error: Exception) -> bool:
-        """Tell whether an answer of JetStream comes again: a full stream, one that is gone; no lack of a leader."""
+        """Return whether an answer of JetStream comes again: a full stream, one that is gone; no lack of a leader."""
         if not isinstance(error, self._errors.APIError):
             return False
         passes = isinstance(error, self._errors.ServiceUnavailableError) and error.err_code not in _FOR_GOOD
         return not passes
 
     def _is_too_large(self, error: Exception) -> bool:
-        """Tell whether a message is above the limit of the stream, or that of the server, which may have changed."""
+        """Return whether a message is above the limit of the stream, or that of the server, which may have changed."""
         of_stream = isinstance(error, self._errors.APIError) and error.err_code == _TOO_LARGE
         return of_stream or "maximum payload" in str(error).lower()
 

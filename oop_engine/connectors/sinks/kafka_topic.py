@@ -78,7 +78,7 @@ class KafkaTopic(HeldSink):
         return self._log.id
 
     async def close(self) -> None:
-        """Let the broker know that nothing more comes."""
+        """Disconnect from the broker."""
         await on_thread(self._let_go)
 
     def _let_go(self) -> None:
@@ -188,7 +188,7 @@ class KafkaTopic(HeldSink):
         self._rights.refused(error)
 
     def _is_lost(self) -> bool:
-        """Tell whether a connection broke: a transaction on one that is made again may wait far beyond its time."""
+        """Return whether a connection broke: a transaction on one that is made again may wait far beyond its time."""
         self._producer.poll(0)
         self._rights.check()
         return self._lost

@@ -116,7 +116,7 @@ class OneFile(LiveSink):
             raise SetupError(msg)
 
     async def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._close()
 
     def _close(self) -> None:

@@ -96,7 +96,7 @@ class PartFiles(LiveSink):
         return files
 
     async def commit(self, prepared: Prepared) -> None:
-        """Let the files of an epoch appear."""
+        """Publish the files of an epoch."""
         await self._aside(self._show, prepared)
 
     def _show(self, prepared: Prepared) -> None:

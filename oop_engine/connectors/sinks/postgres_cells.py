@@ -36,7 +36,7 @@ class Inexact:
 
 
 def register_cells(connection: Any) -> None:
-    """Let a connection refuse each ``Inexact`` with an error of its row."""
+    """Make a connection raise an error of the row for each ``Inexact``."""
     psycopg = library("psycopg", "postgres", "PostgresTable")
     adapt = library("psycopg.adapt", "postgres", "PostgresTable")
 

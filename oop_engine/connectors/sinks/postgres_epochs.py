@@ -40,11 +40,11 @@ class TableEpochs:
         self.known: int | None = None
 
     async def look(self) -> None:
-        """Learn which table it is."""
+        """Look up the table's identity."""
         ((self.known,),) = await self._fetched(f"select {_TABLE}", [self.quoted])
 
     def check(self, known: int | None, epoch: int) -> None:
-        """Tell in a line where an earlier process has prepared an epoch for another table of this name."""
+        """Log that an earlier process has prepared an epoch for another table of this name."""
         if None not in (known, self.known) and known != self.known:
             words = "Postgres table %r: was dropped and made again: results before epoch %d are not in it"
             _LOG.warning(words, self._table, epoch)
@@ -76,5 +76,5 @@ class TableEpochs:
         return await self._do(_MARK, [run, self._table, epoch]) == 1
 
     def done(self, epoch: int) -> None:
-        """Learn that an epoch is committed."""
+        """Record that an epoch is committed."""
         self._last = epoch

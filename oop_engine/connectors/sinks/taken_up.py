@@ -46,7 +46,7 @@ class TakenUp:
             self._last = max(self._last, int(answer.seq))
 
     def is_one(self, known: Sequence[Any], epoch: int) -> bool:
-        """Tell whether the stream is that of an earlier process, with a line if not; ``epoch``: the one to repeat."""
+        """Return whether the stream is that of an earlier process, with a line if not; ``epoch``: the one to repeat."""
         if not known or list(known) == self.known:
             return True
         words = "%s: stream %r of %s was deleted since, %s takes it up now: results before epoch %d are gone"

@@ -119,7 +119,7 @@ class Replayed(_OfFeed):
 
 
 def is_feed(given: object) -> bool:
-    """Tell whether an object is a feed: an iterable of items, or one item as a whole."""
+    """Return whether an object is a feed: an iterable of items, or one item as a whole."""
     return is_whole(given) or (
         isinstance(given, AsyncIterable | Iterable) and not isinstance(given, str | bytes)
     )

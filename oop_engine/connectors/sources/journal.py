@@ -370,7 +370,7 @@ class _Waiting:
 
 
 async def _turn() -> asyncio.CancelledError | None:
-    """Let other tasks of the loop have their turn; return the error if this one was cancelled meanwhile."""
+    """Yield to other tasks of the loop; return the error if this one was cancelled meanwhile."""
     try:
         await asyncio.sleep(0)
     except asyncio.CancelledError as error:

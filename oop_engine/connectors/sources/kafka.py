@@ -227,7 +227,7 @@ class Kafka(LiveSource):
         return found
 
     def _away(self, error: Any) -> None:
-        """Tell of a broker that is away, or refuses; librdkafka tries on."""
+        """Log a broker that is away, or refuses; librdkafka tries on."""
         if not self._rights.refused(error):
             self.link.gone(error.str())
 

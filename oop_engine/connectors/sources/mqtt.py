@@ -174,7 +174,7 @@ class Mqtt(LiveSource):
         return Payload(data, {"_topic": message.topic, "_headers": [*map(tuple, headers)]})
 
     def _is_new(self, message: Any) -> bool:
-        """Tell whether a message came for the first time; acknowledge it at once if a checkpoint has it."""
+        """Return whether a message came for the first time; acknowledge it at once if a checkpoint has it."""
         if message.qos == 0:
             self._count += 1
             return True

@@ -142,7 +142,7 @@ class PostgresChanges(LiveSource):
         return LogPlace(max(start, lsn_of(now[0]))).position
 
     async def acknowledge(self, position: Position) -> None:
-        """Let the server forget the log up to a checkpoint."""
+        """Confirm the log up to a checkpoint, so that the server may discard it."""
         self._reached = max(self._reached, LogPlace.of(self._place, position).lsn)
         await self._tell()
 
@@ -301,13 +301,13 @@ class PostgresChanges(LiveSource):
             remove(socket)
 
     async def _tell_on(self) -> None:
-        """Let the server know that somebody is there, and ask whether it is."""
+        """Send a keep-alive to the server, and request an answer."""
         while True:
             await asyncio.sleep(_STATUS_S)
             await self._tell(asks=True)
 
     async def _look_on(self) -> None:
-        """Tell of tables that are not in the publication any more."""
+        """Log the tables that are not in the publication any more."""
         psycopg = library("psycopg", "postgres", "PostgresChanges")
         if not self._at.tables:  # the start has looked at the publication
             await asyncio.sleep(_LOOK_S)
@@ -318,7 +318,7 @@ class PostgresChanges(LiveSource):
             await asyncio.sleep(_LOOK_S)
 
     def _lose(self, decoder: Decoder) -> None:
-        """Tell of tables that are not in the publication any more, once each."""
+        """Log the tables that are not in the publication any more, once each."""
         lost, self._lost = self._lost & decoder.tables.keys(), set()
         decoder.tables = {name: number for name, number in decoder.tables.items() if name not in lost}
         self._at = replace(self._at, tables=decoder.tables)

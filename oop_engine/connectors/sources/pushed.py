@@ -142,7 +142,7 @@ class Pushed(LiveSource):
         return [self._take() for _ in range(len(self._waiting))]
 
     async def acknowledge(self, position: Position) -> None:
-        """Let those go on that wait until their rows are kept."""
+        """Resume the callers that wait until their rows are stored."""
         while self._unkept and self._unkept[0][0] <= (position or 0):
             _, done = self._unkept.popleft()
             if not done.done():

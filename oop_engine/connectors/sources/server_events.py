@@ -101,7 +101,7 @@ class ServerEvents(LiveSource):
                     await asyncio.sleep(silent_s)  # an answer that has ended is no loss
 
     def _tell_without_id(self, last: str | None) -> None:
-        """Tell once that an answer has ended, where the server cannot be asked for events before the next one."""
+        """Log once that an answer has ended, where the server cannot replay the events before the next one."""
         if last is None and not self._told:
             words = (
                 "%s: the answer has ended, and its events have no id: those until the next answer are lost"
@@ -164,7 +164,7 @@ class ServerEvents(LiveSource):
         return unpack
 
     def _failed(self, httpx: Any, error: Exception) -> None:
-        """Learn that the server is away; raise ``SetupError`` if it never was there, or refuses this client."""
+        """Record that the server is away; raise ``SetupError`` if it never answered, or refuses this client."""
         status = error.response.status_code if isinstance(error, httpx.HTTPStatusError) else None
         if refused_by_http(status) or (status is not None and not self._connected):
             words = self._address.clean(error)

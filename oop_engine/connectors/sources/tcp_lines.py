@@ -72,7 +72,7 @@ class TcpLines(LiveSource):
             self.unreadable(reason, line[:1000].decode(errors="replace"), 1)
 
     def _ended(self, cut: Exception | None) -> None:
-        """Tell that the connection has ended, or raise ``UnreachableError`` where it is to be made again."""
+        """Log that the connection has ended, or raise ``UnreachableError`` where the source connects again."""
         why = "the server has closed the connection" if cut is None else getattr(cut, "strerror", None) or cut
         if self._again or cut is not None:
             msg = f"{self._place}: {why}"

@@ -98,7 +98,7 @@ class WebSocket(LiveSource):
             raise SetupError(msg) from self._address.cause(closed)
 
     def _failed(self, error: Exception) -> None:
-        """Learn that the server does not answer; raise ``SetupError`` if it never did, or refuses this client."""
+        """Record that the server does not answer; raise ``SetupError`` if it never did, or refuses this client."""
         status = getattr(getattr(error, "response", None), "status_code", None)
         if refused_by_http(status) or (status is not None and not self._connected):
             words = self._address.clean(error)

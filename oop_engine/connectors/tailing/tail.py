@@ -204,7 +204,7 @@ class LogTail:
                     self._know(family)
 
     def _keep_time(self) -> None:
-        """Let the time of the newest file stand while the path has none: it has been rotated, and others, maybe."""
+        """Keep the time of the newest file while the path has none: it has been rotated, and others, maybe."""
         for file in self._files:
             file.at_path = False
 
@@ -497,7 +497,7 @@ class LogTail:
         return None
 
     def _gone(self, place: list[int]) -> None:
-        """Tell that the file of a position is not there.  Raises ``TraceError`` if one must not go on without it."""
+        """Log that the file of a position is missing.  Raises ``TraceError`` if the source needs it."""
         inode, at = place[:2]
         here = self._path.stat() if self._path.is_file() else None
         if here is not None and here.st_ino == inode:

@@ -57,7 +57,7 @@ class Graph:
         return self._put(Node(name, "operator", tuple(map(_stream, inputs)), operator))
 
     def sink(self, name: str, stream: Stream | str) -> None:
-        """Let the tuples of ``stream`` be results, under ``name``."""
+        """Emit the tuples of ``stream`` as results, under ``name``."""
         self._put(Node(name, "sink", (_stream(stream),)))
 
     def _repr_html_(self) -> str:

@@ -58,7 +58,7 @@ def log_doubtful_lengths(plan: Plan) -> None:
 
 
 def _has_several(operator: Any) -> bool:
-    """Tell whether windows have several definitions: others may cover the gaps of one."""
+    """Return whether windows have several definitions: others may cover the gaps of one."""
     windows = getattr(operator, "windows", None)
     return isinstance(windows, Mapping) and len(windows) > 1
 

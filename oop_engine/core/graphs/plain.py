@@ -250,7 +250,7 @@ def _schema_of(given: dict[Any, Any]) -> Schema:
 
 
 def _says_all(columns: pa.Schema) -> bool:
-    """Tell whether the texts of types are enough to make the same columns."""
+    """Return whether the texts of types are enough to make the same columns."""
     try:
         again = pa.schema([(field.name, type_named(str(field.type))) for field in columns])
     except UsageError:

@@ -98,7 +98,7 @@ def _parts(kind: type[Operator], data: bytes) -> Saved:
 
 
 def _lost(saved: Any, loaded: Any, empty: Any) -> bool:
-    """Tell whether a part is another after load; one with its values in another order, or cut otherwise, is not."""
+    """Return whether a part is another after load; one with its values in another order, or cut otherwise, is not."""
     if _same(saved, loaded):
         return False
     if loaded is _ABSENT or _same(loaded, empty) or type(saved) is not type(loaded):

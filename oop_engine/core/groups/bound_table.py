@@ -153,7 +153,7 @@ class BoundTable:
         return pa.RecordBatch.from_arrays(self._index.keys(over), schema=self._schema)
 
     def end(self, groups: pa.RecordBatch, linear: Bounds) -> None:
-        """Learn that groups of fewer attributes are over, and so all that are part of them."""
+        """End groups of fewer attributes, and so all that are part of them."""
         self._endings.add(groups)
         if self._endings.due(len(self)):
             self._forget(self._endings.parts(self._index))
@@ -164,7 +164,7 @@ class BoundTable:
         return np.flatnonzero(~self._is_over(np.arange(len(self))))
 
     def _forget(self, slots: NDArray[np.int64]) -> None:
-        """Let some groups be over."""
+        """End some groups."""
         self._gone += int(np.count_nonzero(~self._is_over(slots)))
         self._grouped[slots] = NEVER
 

@@ -27,7 +27,7 @@ class Endings:
         self._waiting: list[pa.RecordBatch] = []
 
     def add(self, groups: pa.RecordBatch) -> None:
-        """Let groups of fewer attributes be over."""
+        """End groups of fewer attributes."""
         self._waiting.append(groups)
 
     def due(self, groups: int) -> bool:

@@ -174,7 +174,7 @@ class GroupIndex:
         return slots
 
     def encode_integers(self, values: NDArray[Any]) -> NDArray[np.int64]:
-        """Do so for the values of the one key column, without nulls, where there is a ``whole``.
+        """Encode the values of the one key column, without nulls, where there is a ``whole``.
 
         >>> GroupIndex([pa.int64()]).encode_integers(np.array([7, 5, 7]))
         array([0, 1, 0])
@@ -234,7 +234,7 @@ class GroupIndex:
         return {"size": self.size, "keys": batch if everything else None}
 
     def load(self, saved: Saved) -> None:
-        """Take the state that ``save`` returned; slots are the same as then."""
+        """Restore the state that ``save`` returned; slots are the same as then."""
         self.__init__(self._types, self._tables)  # type: ignore[misc]
         size = saved.integer("size", least=0, most=2**62 if self._types else 1)
         fields = pa.schema([(str(i), kind) for i, kind in enumerate(self._types)])
@@ -429,7 +429,7 @@ def _held(columns: Sequence[pa.Array]) -> int:
 
 
 def _can_be_read(level: Level, kind: pa.DataType) -> bool:
-    """Tell whether the codes of a column of type ``kind`` give its values back."""
+    """Return whether the codes of a column of type ``kind`` give its values back."""
     if isinstance(level, _IntegerCodes):
         instant = pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
         return instant or kind.id in _WHOLE
@@ -437,7 +437,7 @@ def _can_be_read(level: Level, kind: pa.DataType) -> bool:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Tell whether values are texts between offsets."""
+    """Return whether values are texts between offsets."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 

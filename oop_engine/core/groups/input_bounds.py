@@ -100,13 +100,13 @@ class InputBounds:
         return np.where(slots >= 0, np.maximum(self._bounds[slots], linear[0]), NEVER)
 
     def end(self, groups: pa.RecordBatch, linear: Bounds) -> None:
-        """Learn that groups of fewer attributes are over, and so all that are part of them."""
+        """End groups of fewer attributes, and so all that are part of them."""
         self._endings.add(groups)
         if self._endings.due(len(self)):
             self._forget(self._endings.parts(self._index))
 
     def _forget(self, slots: NDArray[np.int64]) -> None:
-        """Let some groups be over: each one of few at once, of many when half of them are."""
+        """End some groups: each one of few at once, of many when half of them have ended."""
         self._over += int(np.count_nonzero(self._bounds[slots] > NEVER))
         self._bounds[slots] = NEVER
         if self._over > (len(self) // 2 if len(self) > _MANY else 0):

@@ -32,7 +32,7 @@ class Looks:
         return groups <= self._few or linear >= self._at or 2 * groups > 3 * self._groups
 
     def note(self, bounds: NDArray[np.int64]) -> None:
-        """Learn the bounds of all groups that stay, int64 (groups,).  O(groups)."""
+        """Set the bounds of all groups that remain, int64 (groups,).  O(groups)."""
         self._groups, half = bounds.size, bounds.size // 2
         self._at = int(np.partition(bounds, half)[half]) if bounds.size else NEVER
 
@@ -41,5 +41,5 @@ class Looks:
         return np.array([self._at, self._groups])
 
     def load(self, saved: NDArray[np.int64]) -> None:
-        """Take the state that ``save`` returned."""
+        """Restore the state that ``save`` returned."""
         self._at, self._groups = saved.tolist()

@@ -47,7 +47,7 @@ class Packing:
 
     @staticmethod
     def fits(kinds: Iterable[pa.DataType]) -> bool:
-        """Tell whether rows of columns of these types can be packed."""
+        """Return whether rows of columns of these types can be packed."""
         return all(kind.id in CODES for kind in kinds)
 
     def packed(self, rows: Sequence[Sequence[Any]]) -> list[bytes] | None:

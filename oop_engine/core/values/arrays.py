@@ -133,7 +133,7 @@ def _of_decimals(column: pa.Array, kind: pa.DataType) -> Converted:
 
 
 def _has_room(column: pa.Array, kind: pa.DataType) -> bool:
-    """Tell whether all decimals are within the digits of ``kind``, which Arrow does not look at for every width."""
+    """Return whether all decimals are within the digits of ``kind``, which Arrow does not look at for every width."""
     if kind.precision - kind.scale >= column.type.precision - column.type.scale:
         return True
     wide = column.cast(pa.decimal256(column.type.precision, column.type.scale))
@@ -143,7 +143,7 @@ def _has_room(column: pa.Array, kind: pa.DataType) -> bool:
 
 
 def _keeps_all(found: pa.DataType, kind: pa.DataType) -> bool:
-    """Tell whether Arrow refuses a cast that would change a value; it cuts times from dates, and rounds floats."""
+    """Return whether Arrow refuses a cast that would change a value; it cuts times from dates, and rounds floats."""
     types = pa.types
     tests = types.is_integer, types.is_timestamp, types.is_time, types.is_duration, types.is_decimal
     return any(is_one(found) and is_one(kind) for is_one in tests)

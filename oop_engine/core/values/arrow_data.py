@@ -71,7 +71,7 @@ def arrivals(values: Any, unit: str, time: pa.DataType | None = None) -> NDArray
 
 
 def is_arrow(data: Any) -> bool:
-    """Tell whether something gives Arrow data: a data frame, table, record batch, relation, reader."""
+    """Return whether something gives Arrow data: a data frame, table, record batch, relation, reader."""
     return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
 
 

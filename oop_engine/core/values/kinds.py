@@ -75,7 +75,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def converts(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Tell whether there are values of type ``found`` that ``wanted`` has too; each decides for itself then.
+    """Return whether there are values of type ``found`` that ``wanted`` has too; each decides for itself then.
 
     >>> converts(pa.float64(), pa.int8()), converts(pa.timestamp("ns"), pa.int64())
     (True, False)
@@ -92,7 +92,7 @@ def converts(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def reads_texts(kind: pa.DataType) -> bool:
-    """Tell whether there are texts that can be read as values of ``kind``."""
+    """Return whether there are texts that can be read as values of ``kind``."""
     types, kind = pa.types, value_type(kind)
     tests = types.is_nested, types.is_duration, types.is_interval, types.is_null
     return not any(test(kind) for test in tests) and not isinstance(kind, pa.BaseExtensionType)
@@ -110,12 +110,12 @@ def reads_nested_texts(kind: pa.DataType) -> bool:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Tell whether values are texts, or bytes, which are read as texts."""
+    """Return whether values are texts, or bytes, which are read as texts."""
     return _family(kind) == "text"
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Tell whether values are numbers: integers, floats, decimals."""
+    """Return whether values are numbers: integers, floats, decimals."""
     return _family(value_type(kind)) == "number"
 
 
@@ -214,7 +214,7 @@ def _nested_converts(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Tell whether values are lists, of any kind."""
+    """Return whether values are lists, of any kind."""
     types = pa.types
     tests = (
         types.is_list, types.is_large_list, types.is_fixed_size_list, types.is_list_view, types.is_large_list_view

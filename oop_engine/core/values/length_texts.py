@@ -56,7 +56,7 @@ def time_word(word: str) -> str | None:
 
 
 def has_word(text: str) -> bool:
-    """Tell whether a text is a number with a word behind it: it may be of another unit."""
+    """Return whether a text is a number with a word behind it: it may be of another unit."""
     found = _ONE.fullmatch(text.strip())
     return found is not None and found[2] is not None
 

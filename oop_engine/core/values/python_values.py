@@ -38,7 +38,7 @@ _BOOLEANS = {bool, np.bool_}
 
 
 def is_missing(value: Any) -> bool:
-    """Tell whether a value stands for none: None, and NA and NaT of pandas."""
+    """Return whether a value stands for none: None, and NA and NaT of pandas."""
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
@@ -86,7 +86,7 @@ def _as(found: pa.Array, kind: pa.DataType) -> Converted:
 
 
 def _has_booleans(values: Sequence[Any], found: pa.Array) -> bool:
-    """Tell whether there are booleans among numbers, which Arrow takes for 0 and 1."""
+    """Return whether there are booleans among numbers, which Arrow takes for 0 and 1."""
     if found.type not in (pa.int64(), pa.float64()):
         return False
     numbers = found.fill_null(2).to_numpy(zero_copy_only=False)
@@ -157,7 +157,7 @@ def _of_class(values: Sequence[Any], each: type) -> pa.Array:
 
 
 def _zoned(values: Sequence[Any]) -> bool:
-    """Tell whether moments are in zones; raises ``TypeError`` if some are."""
+    """Return whether moments are in zones; raises ``TypeError`` if some are."""
     zones = {getattr(value, "tzinfo", None) is not None for value in values if value is not None}
     if len(zones) > 1:
         msg = "some have a zone and others none"

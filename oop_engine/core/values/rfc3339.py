@@ -71,7 +71,7 @@ def moment_texts(column: pa.Array) -> pa.Array:
 
 
 def _is_far(column: pa.Array) -> bool:
-    """Tell whether there are moments with years of more than 16 bits, of which Arrow writes others."""
+    """Return whether there are moments with years of more than 16 bits, of which Arrow writes others."""
     ends, per_s = pc.min_max(column.cast(pa.int64())).as_py(), 10**9 if column.type.unit == "ns" else None
     most = _FAR_S * (per_s or 1_000_000 // _TO_US[column.type.unit])
     return ends["min"] is not None and max(-ends["min"], ends["max"]) >= most

@@ -50,7 +50,7 @@ def _pattern(kind: pa.DataType) -> str | None:
 
 
 def _beyond(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Tell which texts are no integers of ``kind``: by their digits, for no type could hold them all."""
+    """Return which texts are no integers of ``kind``: by their digits, for no type could hold them all."""
     hexadecimal = rf"0[xX][0-9a-fA-F]{{1,{kind.bit_width // 4}}}"
     signed = pa.types.is_signed_integer(kind)
     most = 2 ** (kind.bit_width - signed) - 1

@@ -60,7 +60,7 @@ def prepared(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def reads_all(column: pa.Array, kind: pa.DataType) -> bool:
-    """Tell whether Arrow reads all texts as ``kind``."""
+    """Return whether Arrow reads all texts as ``kind``."""
     try:
         column.cast(kind)
     except pa.ArrowInvalid:
@@ -93,7 +93,7 @@ def _read(texts: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array | None
 
 
 def _may_be_hexadecimal(texts: pa.Array) -> bool:
-    """Tell whether there is an x in the bytes of texts."""
+    """Return whether there is an x in the bytes of texts."""
     data = texts.buffers()[2] if len(texts.buffers()) == 3 else None
     held = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
     return bool((held == ord("x")).any() or (held == ord("X")).any())

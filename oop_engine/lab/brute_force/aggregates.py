@@ -209,7 +209,7 @@ def _weighted(table: pa.Table, schema: Schema, aggregate: WeightedAvg) -> ByArro
 def _of_windows(
     table: pa.Table, aggregate: Aggregation, of: Callable[[Integers], Any], nothing: Any = None
 ) -> ByArrow:
-    """Let ``of`` be a function of a window's rows, of which there is one at least; without, it is ``nothing``."""
+    """Wrap a function of a window's rows, of which there is one at least; without rows the result is ``nothing``."""
 
     def lower(found: pa.ChunkedArray) -> pa.Array:
         with np.errstate(all="ignore"):

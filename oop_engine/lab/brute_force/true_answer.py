@@ -91,7 +91,7 @@ class _Definitions:
         return define(node.operator, tables, schema, out)
 
     def _arrived(self, stream: Stream) -> bool:
-        """Tell whether the rows of a stream are in the order in which they come."""
+        """Return whether the rows of a stream are in the order in which they come."""
         node = self._nodes[stream.node]
         return node.schema is not None or (type(node.operator) in _IN_LINE and self._arrived(node.inputs[0]))
 

@@ -44,7 +44,7 @@ def without_own(plan: Plan) -> Graph:
 
 
 def is_own(value: Any) -> bool:
-    """Tell whether a value, or one in it, is of a class or a function that no library has."""
+    """Return whether a value, or one in it, is of a class or a function that no library has."""
     seen, waiting = set[int](), [value]
     while waiting:
         found = waiting.pop()

@@ -160,7 +160,7 @@ def _ends(run: Run) -> Integers:
 
 
 def _instants(run: Run, moment: int) -> bool:
-    """Tell whether times are instants that have a date: those of made traces begin in 1970."""
+    """Return whether times are instants that have a date: those of made traces begin in 1970."""
     dated = moment * to_seconds(1, run.unit) > _YEAR_S
     return dated and bool(
         run.unit in TIME_UNITS and pa.types.is_timestamp(run.table.schema.field(run.progressing).type)

@@ -132,7 +132,7 @@ def checked_type(
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Tell whether values are numbers of at most 64 bits, uint64 apart."""
+    """Return whether values are numbers of at most 64 bits, uint64 apart."""
     signed = pa.types.is_integer(kind) and not pa.types.is_uint64(kind)
     return bool(signed or pa.types.is_floating(kind))
 

@@ -22,7 +22,7 @@ _WIDE = (pa.int64(), pa.float64(), pa.int32())
 
 
 def is_narrow(kind: pa.DataType) -> bool:
-    """Tell whether a value is one code that is the number itself: int64 or float64."""
+    """Return whether a value is one code that is the number itself: int64 or float64."""
     if pa.types.is_temporal(kind):
         return not pa.types.is_interval(kind)
     signed = pa.types.is_integer(kind) and not pa.types.is_uint64(kind)
@@ -30,7 +30,7 @@ def is_narrow(kind: pa.DataType) -> bool:
 
 
 def has_codes(kind: pa.DataType) -> bool:
-    """Tell whether values of a type have codes."""
+    """Return whether values of a type have codes."""
     return bool(is_narrow(kind) or pa.types.is_uint64(kind) or pa.types.is_decimal(kind))
 
 

@@ -40,18 +40,18 @@ NAN = np.int64(0x7FF8000000000000)
 
 
 def is_numeric(kind: pa.DataType) -> bool:
-    """Tell whether values are integers or floats."""
+    """Return whether values are integers or floats."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def has_keys(kind: pa.DataType) -> bool:
-    """Tell whether values are numbers, booleans or instants."""
+    """Return whether values are numbers, booleans or instants."""
     instant = pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
     return bool(is_numeric(kind) or instant or pa.types.is_boolean(kind))
 
 
 def has_order(kind: pa.DataType) -> bool:
-    """Tell whether values can be put in order, by keys or by Arrow; of a dictionary, those it is of."""
+    """Return whether values can be put in order, by keys or by Arrow; of a dictionary, those it is of."""
     types, kind = pa.types, plain(kind)
     words = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
     return bool(has_keys(kind) or types.is_decimal(kind) or any(of(kind) for of in words))

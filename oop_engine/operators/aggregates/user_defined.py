@@ -160,7 +160,7 @@ def _is_number(name: str) -> bool:
 
 
 def _is_of(given: Any, kind: np.dtype[Any]) -> bool:
-    """Tell whether a value is the same in the type of a state."""
+    """Return whether a value is the same in the type of a state."""
     try:
         with np.errstate(over="ignore"):
             found = kind.type(given)

@@ -38,7 +38,7 @@ def unwrapped(state: Arrays) -> Arrays:
 
 
 def fits(wide: Arrays) -> NDArray[np.bool_]:
-    """Tell which of some integers fit int64."""
+    """Return which of some integers fit int64."""
     sign = wide[0] >> 63
     found: NDArray[np.bool_] = wide[1] == sign
     for word in wide[2:]:

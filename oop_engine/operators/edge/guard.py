@@ -122,8 +122,8 @@ class Guard(Operator):
 
     def _accepted(self, page: Page) -> NDArray[np.bool_]:
         if self._of is Ahead.STREAM:
-            found: NDArray[np.bool_] = accept(page.times, self._ahead, self._patience, self._memory)
-            return found
+            accepted: NDArray[np.bool_] = accept(page.times, self._ahead, self._patience, self._memory)
+            return accepted
         if page.arrival is None:
             msg = "Guard: tuples must have arrivals; got a page without: name the arrival column, or use of='stream'"
             raise ContractError(msg)

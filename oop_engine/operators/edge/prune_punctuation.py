@@ -123,7 +123,7 @@ class PrunePunctuation(Operator):
         self._known = GroupIndex(types, IN_KERNELS)
         if self._groups is not None:
             self._known.encode(
-                [self._groups.column(n).cast(of) for n, of in zip(self._by, types, strict=True)]
+                [self._groups.column(n).cast(type_) for n, type_ in zip(self._by, types, strict=True)]
             )
         self._match = GroupMatch(self._known, self._by)
         self._bounds = np.full(len(self._known), NEVER)
@@ -146,9 +146,9 @@ class PrunePunctuation(Operator):
         yield 0, page
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
-        for one in (punctuation, *self._rolled_up(punctuation)):
-            if self._wanted(one):
-                for grown in self._progress.advance(0, self._rounded(one)):
+        for message in (punctuation, *self._rolled_up(punctuation)):
+            if self._wanted(message):
+                for grown in self._progress.advance(0, self._rounded(message)):
                     yield 0, grown
 
     def _rolled_up(self, punctuation: Punctuation) -> Iterator[Linear | GroupWise]:
@@ -156,19 +156,19 @@ class PrunePunctuation(Operator):
         if isinstance(punctuation, Linear):
             np.maximum(self._bounds, punctuation.below, out=self._bounds)
         elif isinstance(punctuation, GroupWise) and self._by and set(punctuation.attributes) <= set(self._by):
-            slots, of = self._match.of(punctuation)
-            self._bounds[slots] = np.maximum(self._bounds[slots], punctuation.below[of])
+            slots, rows = self._match.of(punctuation)
+            self._bounds[slots] = np.maximum(self._bounds[slots], punctuation.below[rows])
             if self._coarse and slots.size:
                 yield self._of_wider(occurring(self._wider_of[slots], len(self._wider)))
             yield Linear(int(self._bounds.min()))
 
     def _of_wider(self, touched: NDArray[np.int64]) -> GroupWise:
         """Return the least bound of each of some coarser groups, where there is one."""
-        least = np.full(len(self._wider), FOREVER)
-        np.minimum.at(least, self._wider_of, self._bounds)
-        touched = touched[least[touched] > NEVER]
+        lowest = np.full(len(self._wider), FOREVER)
+        np.minimum.at(lowest, self._wider_of, self._bounds)
+        touched = touched[lowest[touched] > NEVER]
         groups = pa.RecordBatch.from_arrays(self._wider.keys(touched), names=list(self._coarse))
-        return GroupWise(groups, least[touched])
+        return GroupWise(groups, lowest[touched])
 
     def _wanted(self, punctuation: Punctuation) -> bool:
         match punctuation:
@@ -179,8 +179,8 @@ class PrunePunctuation(Operator):
                 return known and "groups" in self._keep
             case Joint():
                 return "joint" in self._keep
-            case Watermark(of):
-                return "watermarks" in self._keep and self._wanted(of)
+            case Watermark(bound):
+                return "watermarks" in self._keep and self._wanted(bound)
 
     def _rounded(self, punctuation: Punctuation) -> Punctuation:
         match punctuation:
@@ -188,13 +188,13 @@ class PrunePunctuation(Operator):
                 return Linear(int(floored(np.array([below]), self._every)[0]))
             case GroupWise(groups, below):
                 return GroupWise(groups, floored(below, self._every))
-            case Watermark(of):
-                return punctuation.with_bounds(floored(np.atleast_1d(of.below), self._every))
+            case Watermark(bound):
+                return punctuation.with_bounds(floored(np.atleast_1d(bound.below), self._every))
             case Joint():
                 return punctuation
 
     def state(self) -> State:
-        held = (
+        nbytes = (
             self._progress.nbytes
             + self._known.nbytes
             + self._match.nbytes
@@ -202,7 +202,7 @@ class PrunePunctuation(Operator):
             + self._wider_of.nbytes
             + self._bounds.nbytes
         )
-        return State(groups=self._progress.groups, nbytes=held)
+        return State(groups=self._progress.groups, nbytes=nbytes)
 
     def save(self) -> dict[str, Any]:
         return {"progress": self._progress.save(), "bounds": self._bounds}

@@ -118,14 +118,14 @@ class Punctuate(Operator):
 
     def at_rest(self) -> Operator:
         """Return the operator without bounds of its own: for input that is all there, in no order of arrival."""
-        found = copy.copy(self)
-        found.policy, found.watermark = Upstream(), None
-        return found
+        resting = copy.copy(self)
+        resting.policy, resting.watermark = Upstream(), None
+        return resting
 
     def open(self) -> None:
         self._edge = self._progress(self.schemas_in[0], self.policy)
         self._soft = None if self.watermark is None else self._progress(self.schemas_in[0], self.watermark)
-        clocks = [one.clock_every for one in (self._edge, self._soft) if one is not None]
+        clocks = [running.clock_every for running in (self._edge, self._soft) if running is not None]
         self.clock_every = min((every for every in clocks if every is not None), default=None)
         self._rows = 0
         self._late_rows = self._allowed_rows = 0
@@ -160,9 +160,9 @@ class Punctuate(Operator):
             for item in self._edge.take(part.page, apart=self.late is Late.RAISE):
                 yield item
                 if isinstance(item, PagePart):
-                    behind = slice(start, start := start + len(item.page))
+                    rows = slice(start, start := start + len(item.page))
                     if part.late is not None:
-                        allowed = part.late[behind] if item.late is None else part.late[behind] & ~item.late
+                        allowed = part.late[rows] if item.late is None else part.late[rows] & ~item.late
                         self._allowed_rows += int(np.count_nonzero(allowed))
 
     def _expected(self, bound: Punctuation) -> Iterator[Punctuation]:
@@ -199,10 +199,10 @@ class Punctuate(Operator):
     def _error(self, part: Page, row: int, bounds: Bounds) -> LateTuple:
         schema, below = part.schema, bounds[row] if isinstance(bounds, np.ndarray) else bounds
         assert below is not None  # something is late
-        time, least = schema.moment(int(part.times[row])), schema.moment(int(below))
+        time, bound = schema.moment(int(part.times[row])), schema.moment(int(below))
         return LateTuple(
             f"Punctuate: {schema.progressing}={time} (row {self._rows + row} of the stream, the first is 0) is behind "
-            f"the bound {least} of {describe_value(self.policy)}: allow for more disorder, or set late=Late.DIVERT"
+            f"the bound {bound} of {describe_value(self.policy)}: allow for more disorder, or set late=Late.DIVERT"
         )
 
     def state(self) -> State:

@@ -125,12 +125,12 @@ class Shed(Operator):
         columns = [page.column(name) for name in self.by or page.schema.names]
         high = key_hashes(columns, len(page)).view(np.uint64) >> _HIGH
         weights = self._weights(high, page)
-        kept = page.filter(weights > 0)
-        self._shed += len(page) - len(kept)
-        if len(kept):
+        sample = page.filter(weights > 0)
+        self._shed += len(page) - len(sample)
+        if len(sample):
             [schema] = self.schemas_out
-            columns = [*kept.batch.columns, pa.array(weights[weights > 0])]
-            yield 0, kept.with_batch(schema, pa.RecordBatch.from_arrays(columns, schema=schema.fields))
+            columns = [*sample.batch.columns, pa.array(weights[weights > 0])]
+            yield 0, sample.with_batch(schema, pa.RecordBatch.from_arrays(columns, schema=schema.fields))
 
     def _weights(self, high: NDArray[np.uint64], page: Page) -> NDArray[np.int64]:
         if self._budget is None:
@@ -164,5 +164,5 @@ class Shed(Operator):
                 f"count by their weights w has the standard error sqrt(sum of w (w - 1))"
             )
         error = f"sqrt({self.one_in - 1} n)" if self.one_in > 2 else "sqrt(n)" if self.one_in == 2 else "0"
-        of = "values of " + ", ".join(self.by) if self.by else "tuples"
-        return f"one in {self.one_in} {of} stays; a count of n {of} by their weights has the standard error {error}"
+        what = "values of " + ", ".join(self.by) if self.by else "tuples"
+        return f"one in {self.one_in} {what} stays; a count of n {what} by their weights has the standard error {error}"

@@ -59,7 +59,7 @@ _WHAT = "BufferingAggregate"
 
 @checked_arguments
 class BufferingAggregate(Operator):
-    """As ``WindowAggregate(windows, aggregates, by)``, for a sorted input.
+    """Aggregate windows of a sorted input; parameters as of ``WindowAggregate(windows, aggregates, by)``.
 
     Tuple-based windows are refused: there arrival is the order, and ``WindowAggregate``
     needs no other.  ``empty=True`` goes without ``by`` only, for a group's gap is known
@@ -169,12 +169,12 @@ class BufferingAggregate(Operator):
             return
         self._note(np.maximum(first, opened)[useful], last[useful])
         self._keep(page.filter(useful))
-        held, slots = self._buffer()
-        order = np.argsort(held.times, kind="stable")
-        self._hold(held.take(order), slots[order])
+        buffered, slots = self._buffer()
+        order = np.argsort(buffered.times, kind="stable")
+        self._hold(buffered.take(order), slots[order])
 
     def _note(self, first: Integers, last: Integers) -> None:
-        """Learn that windows ``first[i]`` to ``last[i]`` have a tuple."""
+        """Note that windows ``first[i]`` to ``last[i]`` have a tuple."""
         if (inside := last >= first).any():
             self._next = min(self._next, int(first[inside].min()))
             ends = first if self._extents.landmark else last
@@ -199,10 +199,10 @@ class BufferingAggregate(Operator):
         return concat(self._schema, self._pages), slots
 
     def _hold(self, page: Page, slots: Integers) -> None:
-        """Let the buffer be ``page``; forget the groups that have no tuple in it."""
+        """Set the buffer to ``page``; forget the groups that have no tuple in it."""
         if self.by and len(self._groups) > 2 * slots.size:
-            kept, slots = np.unique(slots, return_inverse=True)
-            self._groups.keep(kept)
+            present, slots = np.unique(slots, return_inverse=True)
+            self._groups.keep(present)
         page = page.owned()
         self._pages, self._slots = [page], [slots]
         self._tuples, self._nbytes = len(page), page.held_bytes
@@ -229,32 +229,32 @@ class BufferingAggregate(Operator):
 
     @property
     def _every(self) -> bool:
-        """Tell whether windows that no tuple came in may give results."""
+        """Return whether windows that no tuple came in may give results."""
         return self.empty or self._extents.landmark
 
     def _windows_below(self, stop: int) -> Iterator[Emission]:
-        held, slots = self._buffer()
+        buffered, slots = self._buffer()
         states = States(self._out.parts)
-        inputs = states.prepare(held, held.times)
+        inputs = states.prepare(buffered, buffered.times)
         wid = self._next
         while wid < stop:
             start, end = (int(side[0]) for side in self._extents.extent(np.array([wid])))
-            lo, hi = np.searchsorted(held.times, [start, end]).tolist()
-            behind = self._alike(wid, stop, held.times, lo, hi)
+            lo, hi = np.searchsorted(buffered.times, [start, end]).tolist()
+            same_until = self._alike(wid, stop, buffered.times, lo, hi)
             if lo < hi or self.empty:
                 states = States(self._out.parts, len(self._groups))
                 inside = rows_of(inputs, slice(lo, hi))
-                yield from self._windows(wid, behind, states, slots[lo:hi], inside)
-            wid = behind
+                yield from self._windows(wid, same_until, states, slots[lo:hi], inside)
+            wid = same_until
             if not self._every:
-                wid = self._skipped(wid, held.times, int(lo))
+                wid = self._skipped(wid, buffered.times, int(lo))
         self._next = wid
         start = int(self._extents.extent(np.array([wid]))[0][0])
-        done = int(np.searchsorted(held.times, start))
+        done = int(np.searchsorted(buffered.times, start))
         if done:
-            self._hold(held.slice(done, len(held)), slots[done:].copy())
+            self._hold(buffered.slice(done, len(buffered)), slots[done:].copy())
         else:
-            self._hold(held, slots)
+            self._hold(buffered, slots)
 
     def _skipped(self, wid: int, times: Integers, lo: int) -> int:
         """Return ``wid``, or the first window from there on that has a tuple.
@@ -293,8 +293,8 @@ class BufferingAggregate(Operator):
             wids = np.arange(begin, min(begin + each, stop))
             rows = np.tile(groups, wids.size)
             starts, ends = self._extents.extent(np.repeat(wids, groups.size))
-            found = WindowStates(rows, ends, states.take(rows), starts=starts)
-            for page in self._out.pages(self._groups.keys(rows), found):
+            windows = WindowStates(rows, ends, states.take(rows), starts=starts)
+            for page in self._out.pages(self._groups.keys(rows), windows):
                 yield 0, page
 
     def _overflow(self, error: SumOverflowError, wid: int) -> ContractError:
@@ -303,8 +303,8 @@ class BufferingAggregate(Operator):
         return self._out.overflow(error.column, int(start), int(end), dict(zip(self.by, keys, strict=True)))
 
     def state(self) -> State:
-        held = self._nbytes + 8 * self._tuples + self._groups.nbytes
-        return State(tuples=self._tuples, groups=len(self._groups), nbytes=held)
+        nbytes = self._nbytes + 8 * self._tuples + self._groups.nbytes
+        return State(tuples=self._tuples, groups=len(self._groups), nbytes=nbytes)
 
     def counts(self) -> dict[str, int]:
         return {"late_for_some": self._late, "late_for_all": self._dropped} if len(self.inputs) > 1 else {}
@@ -331,8 +331,8 @@ class BufferingAggregate(Operator):
         self._bound, self._reached, self._late, self._dropped = numbers
 
     def describe(self) -> str:
-        asked = ", ".join(
+        aggregates = ", ".join(
             f"{name}={describe_value(aggregate)}" for name, aggregate in self.aggregates.items()
         )
         by = f"; by {', '.join(self.by)}" if self.by else ""
-        return f"{_WHAT}({describe_value(self.windows)}; {asked}{by})"
+        return f"{_WHAT}({describe_value(self.windows)}; {aggregates}{by})"

@@ -92,9 +92,9 @@ class Merge(Operator):
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         if len(page):
             reached = last_time(page, self._reached.linear_of(port), f"Merge: in{port}")
-            kept = KeptPage.of(page.without_arrival())
-            self._count(kept, 1)
-            self._waiting[port].append(kept)
+            stored = KeptPage.of(page.without_arrival())
+            self._count(stored, 1)
+            self._waiting[port].append(stored)
             self._join_small(self._waiting[port])
             yield from self._advance(port, reached)
 
@@ -103,8 +103,8 @@ class Merge(Operator):
         while len(waiting) > 1 and len(waiting[-2].page) <= 2 * len(waiting[-1].page) < 2 * _SMALL:
             after, before = waiting.pop(), waiting.pop()
             made = KeptPage.made(concat(self.schemas_in[0], [before.page, after.page]))
-            for kept, sign in ((after, -1), (before, -1), (made, 1)):
-                self._count(kept, sign)
+            for stored, sign in ((after, -1), (before, -1), (made, 1)):
+                self._count(stored, sign)
             waiting.append(made)
 
     def on_punctuation(self, port: int, punctuation: Punctuation) -> Iterator[Emission]:
@@ -121,10 +121,10 @@ class Merge(Operator):
 
     def _leaving(self, waiting: list[KeptPage], reached: int) -> list[Page]:
         """Take out the tuples that need not wait; equal ones may go too, for none smaller follows."""
-        whole = next((i for i, kept in enumerate(waiting) if kept.page.times[-1] > reached), len(waiting))
-        going = [kept.page for kept in waiting[:whole]]
-        for kept in waiting[:whole]:
-            self._count(kept, -1)
+        whole = next((i for i, stored in enumerate(waiting) if stored.page.times[-1] > reached), len(waiting))
+        going = [stored.page for stored in waiting[:whole]]
+        for stored in waiting[:whole]:
+            self._count(stored, -1)
         del waiting[:whole]
         if waiting and (stop := int(waiting[0].page.times.searchsorted(reached, side="right"))):
             first, rest = waiting[0], waiting[0].after(stop)
@@ -134,15 +134,15 @@ class Merge(Operator):
             waiting[0] = rest
         return going
 
-    def _count(self, kept: KeptPage, sign: int) -> None:
-        self._tuples += sign * len(kept.page)
-        self._nbytes += sign * kept.nbytes
+    def _count(self, stored: KeptPage, sign: int) -> None:
+        self._tuples += sign * len(stored.page)
+        self._nbytes += sign * stored.nbytes
 
     def state(self) -> State:
         return State(tuples=self._tuples, nbytes=self._nbytes + self._reached.nbytes)
 
     def save(self) -> dict[str, Any]:
-        waiting = [[kept.page.batch for kept in each] for each in self._waiting]
+        waiting = [[stored.page.batch for stored in each] for each in self._waiting]
         return {"reached": self._reached.save(), "waiting": waiting}
 
     def load(self, state: Saved) -> None:
@@ -150,5 +150,5 @@ class Merge(Operator):
         waiting = state.parts("waiting", len(self.inputs))
         self._waiting = [KeptPage.loaded(each, self.schemas_in[0]) for each in waiting]
         for each in self._waiting:
-            for kept in each:
-                self._count(kept, 1)
+            for stored in each:
+                self._count(stored, 1)

@@ -141,8 +141,13 @@ class OPIBJoin(Operator):
         return self._right.state() + State(tuples=tuples, nbytes=nbytes)
 
     def save(self) -> dict[str, Any]:
-        held = {"left": self._left.save(), "held": self._held.save()}
-        return {"right": self._right.save(), **held, "linear_out": self._linear_out, "at_once": self._at_once}
+        parts = {"left": self._left.save(), "held": self._held.save()}
+        return {
+            "right": self._right.save(),
+            **parts,
+            "linear_out": self._linear_out,
+            "at_once": self._at_once,
+        }
 
     def load(self, state: Saved) -> None:
         self._right.load(state.part("right"))

@@ -135,5 +135,5 @@ class OPOBJoin(Operator):
         self._results.load(state.part("results"))
 
     def describe(self) -> str:
-        kept = "" if self.columns is None else f"; {', '.join(self.columns)}"
-        return f"OPOBJoin {self.terms}{kept}"
+        columns = "" if self.columns is None else f"; {', '.join(self.columns)}"
+        return f"OPOBJoin {self.terms}{columns}"

@@ -101,9 +101,9 @@ class Sort(Operator):
 
     def at_rest(self) -> Operator:
         """Return the operator without bounds of its own: for input that is all there, in no order of arrival."""
-        found = copy.copy(self)
-        found._policy = Upstream()
-        return found
+        resting = copy.copy(self)
+        resting._policy = Upstream()
+        return resting
 
     def open(self) -> None:
         self._edge = self._progress(self.schemas_in[0])
@@ -128,8 +128,8 @@ class Sort(Operator):
         for message in self._edge.clock(now):
             yield from self._release(message)
 
-    def _take(self, part: PagePart, of: Page) -> Iterator[Emission]:
-        page, as_it_came = part.page, part.page is of and of.arrival is None
+    def _take(self, part: PagePart, arrived: Page) -> Iterator[Emission]:
+        page, as_it_came = part.page, part.page is arrived and arrived.arrival is None
         if page.arrival is not None:
             self.moment = int(page.arrival[-1])
         if part.late is not None:
@@ -173,5 +173,5 @@ class Sort(Operator):
         self._late = state.integer("late", least=0)
 
     def describe(self) -> str:
-        kept = "" if self.columns is None else f"; {', '.join(self.columns)}"
-        return f"Sort({describe_value(self._policy)}{kept})"
+        columns = "" if self.columns is None else f"; {', '.join(self.columns)}"
+        return f"Sort({describe_value(self._policy)}{columns})"

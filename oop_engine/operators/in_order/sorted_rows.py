@@ -32,12 +32,12 @@ class SortedRows:
     @property
     def rows(self) -> int:
         """How many rows are held."""
-        return sum(len(kept.page) for kept in self._pages)
+        return sum(len(stored.page) for stored in self._pages)
 
     @property
     def first(self) -> int:
         """The least time held, ``FOREVER`` if nothing is."""
-        return min((int(kept.page.times[0]) for kept in self._pages), default=FOREVER)
+        return min((int(stored.page.times[0]) for stored in self._pages), default=FOREVER)
 
     def add(self, page: Page) -> None:
         """Take rows, in any order."""
@@ -45,18 +45,20 @@ class SortedRows:
             return
         self._pages.append(KeptPage.of(sorted_page(page.without_arrival())))
         while len(self._pages) > 1 and len(self._pages[-2].page) < 2 * len(self._pages[-1].page):
-            merged = merged_pages(self._schema, [kept.page for kept in self._pages[-2:]])
+            merged = merged_pages(self._schema, [stored.page for stored in self._pages[-2:]])
             self._pages[-2:] = [KeptPage.made(merged)]
         self._measure()
 
     def release(self, below: int, rows: int = PAGE_ROWS) -> Iterator[Page]:
         """Take out the rows with times below ``below``: sorted pages of at most ``rows``."""
-        cuts = [_cut(kept.page, below) for kept in self._pages]
-        due = [kept.page.slice(0, cut) for kept, cut in zip(self._pages, cuts, strict=True) if cut]
+        cuts = [_cut(stored.page, below) for stored in self._pages]
+        due = [stored.page.slice(0, cut) for stored, cut in zip(self._pages, cuts, strict=True) if cut]
         if not due:
             return
         cut_off = zip(self._pages, cuts, strict=True)
-        self._pages = [kept.after(cut) if cut else kept for kept, cut in cut_off if cut < len(kept.page)]
+        self._pages = [
+            stored.after(cut) if cut else stored for stored, cut in cut_off if cut < len(stored.page)
+        ]
         self._measure()
         ready = merged_pages(self._schema, due)
         for start in range(0, len(ready), rows):
@@ -64,15 +66,15 @@ class SortedRows:
 
     def save(self) -> list[Any]:
         """Return the rows for a snapshot."""
-        return [kept.page.batch for kept in self._pages]
+        return [stored.page.batch for stored in self._pages]
 
     def load(self, saved: Saved) -> None:
-        """Take the state that ``save`` returned."""
+        """Restore the state that ``save`` returned."""
         self._pages = KeptPage.loaded(saved, self._schema)
         self._measure()
 
     def _measure(self) -> None:
-        self.nbytes = sum(kept.nbytes for kept in self._pages)
+        self.nbytes = sum(stored.nbytes for stored in self._pages)
 
 
 def _cut(page: Page, below: int) -> int:

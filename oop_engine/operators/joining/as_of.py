@@ -23,7 +23,7 @@ from oop_engine.core.punctuation import FOREVER, NEVER, GroupWise, Linear, Punct
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.core.values.arrow_data import no_rows
-from oop_engine.operators.joining.index import Found, JoinIndex
+from oop_engine.operators.joining.index import RunEntries, JoinIndex
 from oop_engine.operators.joining.matches import Matches, together
 from oop_engine.operators.joining.output import in_pages
 from oop_engine.operators.joining.purging import Asking, purge_keys
@@ -59,7 +59,7 @@ class AsOfState(JoinState):
         self._looked_at = _FEW  # right tuples that were left when replaced ones were last dropped
 
     def advance(self, port: int, punctuation: Punctuation) -> Iterator[pa.RecordBatch | Punctuation]:
-        """Take a punctuation as any join does; right tuples go behind the left ones that waited for them."""
+        """Process a punctuation as any join does; right tuples are purged after the left ones that waited for them."""
         asking = self._asking(port, punctuation)
         yield from super().advance(port, punctuation)
         self._sides[1].purge(self.keep_right(self._next_left()))
@@ -88,7 +88,7 @@ class AsOfState(JoinState):
         return {**super().save(), "looked_at": self._looked_at}
 
     def load(self, saved: Saved) -> None:
-        """Take the state that ``save`` returned."""
+        """Restore the state that ``save`` returned."""
         super().load(saved)
         self._looked_at = saved.integer("looked_at", least=0)
 
@@ -101,8 +101,10 @@ class AsOfState(JoinState):
 
         ``left``: the bound of the left input; ``emitted``: no stored left tuple of the key is below.
         """
-        kept: Ints = self.bounds.rule.keep_from(1, np.minimum(left, self._sides[0].earliest(codes, emitted)))
-        return kept
+        keep_from: Ints = self.bounds.rule.keep_from(
+            1, np.minimum(left, self._sides[0].earliest(codes, emitted))
+        )
+        return keep_from
 
     def _asking(self, port: int, punctuation: Punctuation) -> Asking | None:
         """Return the keys of which right tuples may be of no use once a punctuation is taken, before it is."""
@@ -140,9 +142,9 @@ class AsOfState(JoinState):
         below = alone.bounds(keys)
         return keys.filter(pa.array(below > NEVER)), below[below > NEVER]
 
-    def _emitted(self, found: list[Found]) -> Asking | None:
+    def _emitted(self, by_run: list[RunEntries]) -> Asking | None:
         """Return the keys of left tuples that are about to be emitted: of each, until its next tuple asks."""
-        if not (batches := list(self._taken(found))):
+        if not (batches := list(self._taken(by_run))):
             return None
         page = Page(self._inputs[0], pa.concat_batches(batches))
         codes, times = self._codes_of(0, page), page.times
@@ -155,12 +157,17 @@ class AsOfState(JoinState):
         return Asking(self._key_columns(0, keys), codes[last], left, times[last] + 1, before)
 
     def _purge_of_keys(self, asking: Asking) -> None:
-        kept = self._kept_from(asking.codes, asking.left, asking.emitted)
-        grown = kept > asking.before
+        keep_from = self._kept_from(asking.codes, asking.left, asking.emitted)
+        grown = keep_from > asking.before
         columns = [column.filter(pa.array(grown)) for column in asking.columns]
         of_right = partial(self._key_columns, 1)
         purge_keys(
-            self._sides[1].purge_entries, columns, asking.before[grown], kept[grown], self._codes, of_right
+            self._sides[1].purge_entries,
+            columns,
+            asking.before[grown],
+            keep_from[grown],
+            self._codes,
+            of_right,
         )
 
     def _arrive(self, side: int, page: Page, keep_from: int) -> Iterator[pa.RecordBatch]:
@@ -177,16 +184,16 @@ class AsOfState(JoinState):
         yield from self._keep(side, page if stays.all() else page.filter(stays))
 
     def _right_stays(self, page: Page, keep_from: int) -> Marks:
-        """Tell of each right tuple whether a left one that is stored, or to come, can match it."""
+        """Return which right tuples can match a left one that is stored, or to come, bool (rows,)."""
         stays = ~passed(page.times, min(self.keep_right(self._next_left()), keep_from))
         if self.bounds.groups and len(page):
             keys = self.bounds.by_position(1, page.batch)
-            behind = np.flatnonzero(stays & passed(page.times, self.bounds.own(1, keys)))
-            if behind.size:  # the bound of its key has passed it; a left tuple may wait all the same
-                some = page.take(behind)
-                keys, codes = keys.take(pa.array(behind)), self._codes_of(1, some)
-                kept = self._kept_from(codes, *(self.bounds.of(port, keys) for port in (0, 1)))
-                stays[behind] = ~passed(some.times, kept)
+            overtaken = np.flatnonzero(stays & passed(page.times, self.bounds.own(1, keys)))
+            if overtaken.size:  # the bound of its key has passed it; a left tuple may wait all the same
+                overtaken_page = page.take(overtaken)
+                keys, codes = keys.take(pa.array(overtaken)), self._codes_of(1, overtaken_page)
+                own_keep_from = self._kept_from(codes, *(self.bounds.of(port, keys) for port in (0, 1)))
+                stays[overtaken] = ~passed(overtaken_page.times, own_keep_from)
         return stays
 
     def _keep(self, side: int, page: Page) -> Iterator[pa.RecordBatch]:
@@ -197,10 +204,10 @@ class AsOfState(JoinState):
     def _codes_of(self, side: int, page: Page) -> Ints:
         return self._codes.of(self._key_columns(side, page.batch), len(page), source=side)
 
-    def _purge_groups(self, side: int, punctuation: GroupWise) -> list[Found]:
+    def _purge_groups(self, side: int, punctuation: GroupWise) -> list[RunEntries]:
         return [] if side == 1 else super()._purge_groups(side, punctuation)
 
-    def _alone(self, side: int, lone: list[Found]) -> Iterator[pa.RecordBatch]:
+    def _alone(self, side: int, lone: list[RunEntries]) -> Iterator[pa.RecordBatch]:
         for batch in in_pages(self._taken(lone)):  # to look into all runs costs more than a few rows
             yield from self._resolved(batch)
 
@@ -217,21 +224,21 @@ class AsOfState(JoinState):
         """Yield the pairs of left tuples and the latest right ones in an index, with the rows of the left ones."""
         low, high = self.bounds.rule.reach(0, page.times)
         codes, high = self._codes_of(0, page), high.copy()
-        asked = np.arange(len(page), dtype=np.int32)
-        while asked.size:
-            best, found = index.latest(codes[asked], low[asked], high[asked])
-            asked, best = asked[found], best[found]
-            latest.at[asked] = best
-            for candidates in together(index.matches(codes[asked], best, best)):
-                of_page = Matches(asked[candidates.probes], candidates.found)
+        probes = np.arange(len(page), dtype=np.int32)
+        while probes.size:
+            best, has_match = index.latest(codes[probes], low[probes], high[probes])
+            probes, best = probes[has_match], best[has_match]
+            latest.at[probes] = best
+            for candidates in together(index.matches(codes[probes], best, best)):
+                of_page = Matches(probes[candidates.probes], candidates.by_run)
                 matches, joined = self._held_to_terms(0, page, of_page)
                 latest.matched[matches.probes] = True
                 yield matches.probes, joined
-            other = ~latest.matched[asked] & (
-                best > low[asked]
+            other = ~latest.matched[probes] & (
+                best > low[probes]
             )  # another key has the code: look before its tuple
-            asked, best = asked[other], best[other]
-            high[asked] = best - 1
+            probes, best = probes[other], best[other]
+            high[probes] = best - 1
 
     def _without_match(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         if batch.num_rows and self.kind.alone[0]:
@@ -250,8 +257,8 @@ class AsOfState(JoinState):
         else:
             left, emitted = (np.full(times.size, bound) for bound in self.bounds.linear)
         next_left = np.minimum(np.minimum(left, waits), self._sides[0].earliest(codes, emitted))
-        gone = passed(times, self.bounds.rule.keep_from(1, next_left))
-        known = np.flatnonzero((times <= next_left) & ~gone)
+        purged = passed(times, self.bounds.rule.keep_from(1, next_left))
+        known = np.flatnonzero((times <= next_left) & ~purged)
         order = known[np.lexsort((times[known], codes[known]))]
         ends = np.append(codes[order][1:] != codes[order][:-1], True)[: order.size]  # the last of each code
         last = order[np.flatnonzero(ends)[np.cumsum(ends) - ends]]
@@ -259,8 +266,8 @@ class AsOfState(JoinState):
         if keys:
             mine, others = ([column.take(pa.array(at)) for column in keys] for at in (order, last))
             replaced &= self._codes.equal(mine, others)
-        gone[order[replaced]] = True
-        of_run = {id(run): entries[gone & (numbers == number)] for number, run in enumerate(runs)}
+        purged[order[replaced]] = True
+        of_run = {id(run): entries[purged & (numbers == number)] for number, run in enumerate(runs)}
         self._sides[1].purge_entries(lambda run: of_run[id(run)])
 
     def _keys_of(self, runs: list[SortedRun], numbers: Ints, entries: Rows) -> list[pa.Array]:

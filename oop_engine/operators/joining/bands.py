@@ -155,7 +155,7 @@ class Rule(Protocol):
         return min(left, self.keep_from(0, right)), min(right, self.keep_from(1, left))
 
     def meets(self, left: int, right: int) -> bool:
-        """Tell whether the corner of the box ``l.ts < left, r.ts < right`` is in the band.
+        """Return whether the corner of the box ``l.ts < left, r.ts < right`` is in the band.
 
         If it is not, one individual bound already implies the box.
         """

@@ -63,7 +63,7 @@ class JoinBounds:
     @property
     def nbytes(self) -> int:
         """Bytes of all bounds."""
-        return sum(kept.nbytes for kept in self._kept())
+        return sum(progress.nbytes for progress in self._kept())
 
     def keep_from(self, side: int, raised: Mapping[int, int] = NONE_RAISED) -> int:
         """Return the least timestamp with which a tuple of ``side`` can still match something.
@@ -77,9 +77,9 @@ class JoinBounds:
     def all_keep_from(self) -> list[int]:
         """Return ``keep_from`` of each side.  O(inputs log inputs) for all of them together."""
         left = [self.on_left(port, below) for port, below in enumerate(self.linear)]
-        least, second = sorted(left)[:2]
-        first = left.index(least)
-        return [self._kept_from(side, second if side == first else least) for side in range(len(left))]
+        lowest, second = sorted(left)[:2]
+        first = left.index(lowest)
+        return [self._kept_from(side, second if side == first else lowest) for side in range(len(left))]
 
     def all_own(self, keys: pa.RecordBatch, raised: Mapping[int, Ints]) -> list[tuple[Ints, Ints]]:
         """Return ``own`` of each side, without ``raised`` and with it.  O(inputs) a row of keys for all of them."""
@@ -91,22 +91,22 @@ class JoinBounds:
 
     def _all_but_own(self, left: Ints) -> Iterator[Ints]:
         """Yield for each side the least time that is kept, by the left timestamps of all, int64 (sides, rows)."""
-        first, least = left.argmin(axis=0), left.min(axis=0)
+        first, lowest = left.argmin(axis=0), left.min(axis=0)
         second = np.partition(left, 1, axis=0)[1]
         for side in range(len(left)):
-            yield self._kept_from(side, np.where(first == side, second, least))
+            yield self._kept_from(side, np.where(first == side, second, lowest))
 
     def own(self, side: int, keys: pa.RecordBatch, raised: Mapping[int, Ints] | None = None) -> Ints:
         """Return ``keep_from`` of each row of keys, by the bounds of that key and of all.
 
         ``raised``: left timestamps, one a row, to which the bound of an input is about to be raised.
         """
-        least: list[Ints] = []
+        candidates: list[Ints] = []
         for port in range(len(self.linear)):
             if port != side:
                 bounds = self._left.bounds(keys, port=port)
-                least.append(np.maximum(bounds, raised[port]) if raised and port in raised else bounds)
-        return self._kept_from(side, np.minimum.reduce(least))
+                candidates.append(np.maximum(bounds, raised[port]) if raised and port in raised else bounds)
+        return self._kept_from(side, np.minimum.reduce(candidates))
 
     def of(self, port: int, keys: pa.RecordBatch) -> Ints:
         """Return the bound of input ``port`` of each row of keys, by position, as a left timestamp."""
@@ -132,7 +132,7 @@ class JoinBounds:
         return page.filter(~late) if late.any() else page
 
     def is_on_keys(self, port: int, punctuation: GroupWise) -> bool:
-        """Tell whether a punctuation is about key columns alone."""
+        """Return whether a punctuation is about key columns alone."""
         return 0 < len(set(punctuation.attributes) & set(self._keys[port])) == len(punctuation.attributes)
 
     def by_position(self, side: int, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -142,7 +142,7 @@ class JoinBounds:
         return pa.RecordBatch.from_arrays([batch.column(name) for name in names], names=positions)
 
     def grown(self, port: int, punctuation: Linear | GroupWise | Watermark) -> list[Punctuation]:
-        """Take a bound of input ``port``, groups by position; return new punctuation of the output."""
+        """Update the bounds with one of input ``port``, groups by position; return new punctuation of the output."""
         if isinstance(punctuation, Linear):
             self.highest[port] = max(self.highest[port], punctuation.below)
         elif isinstance(punctuation, GroupWise) and len(punctuation):
@@ -158,17 +158,19 @@ class JoinBounds:
     def save(self) -> dict[str, Any]:
         """Return the bounds for a snapshot."""
         bounds = {"linear": self.linear, "highest": self.highest, "behind": self.behind}
-        return {**bounds, "progress": [kept.save() for kept in self._kept()]}
+        return {**bounds, "progress": [progress.save() for progress in self._kept()]}
 
     def load(self, saved: Saved) -> None:
-        """Take the state that ``save`` returned."""
+        """Restore the state that ``save`` returned."""
         linear, highest = saved.part("linear"), saved.part("highest")
         ports = range(len(self.linear))
-        self.linear, self.highest = ([of.integer(port) for port in ports] for of in (linear, highest))
+        self.linear, self.highest = ([part.integer(port) for port in ports] for part in (linear, highest))
         self.behind = saved.integer("behind", least=0)
-        kept = self._kept()
-        for one, of in zip(kept, saved.parts("progress", len(kept)), strict=True):
-            one.load(of)
+        all_progress = self._kept()
+        for progress, saved_progress in zip(
+            all_progress, saved.parts("progress", len(all_progress)), strict=True
+        ):
+            progress.load(saved_progress)
 
     def _kept(self) -> list[Progress]:
         return [self._left] if self._earlier is None else [self._left, self._earlier]

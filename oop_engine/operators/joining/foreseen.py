@@ -56,7 +56,7 @@ class Foreseen:
         self._given_up = False
 
     def expect(self, side: int, pages: Sequence[Page]) -> None:
-        """Learn which pages come next of a source, in their order."""
+        """Announce the pages that come next of a source, in their order."""
         if self._given_up:
             return
         try:
@@ -71,13 +71,13 @@ class Foreseen:
 
     def take(self, side: int, page: Page) -> tuple[Ints, list[Match]] | None:
         """Return the codes of a page that comes, and its matches; None: it was not foreseen.  To be called once."""
-        found = None if page.late else self._places.pop((side, id(page.batch)), None)
-        if found is None:
+        place = None if page.late else self._places.pop((side, id(page.batch)), None)
+        if place is None:
             self._give_up()
             return None
-        if found.block.is_last(found.number):
-            self._blocks[side].remove(found.block)
-        return found.block.take(found.number)
+        if place.block.is_last(place.number):
+            self._blocks[side].remove(place.block)
+        return place.block.take(place.number)
 
     def _block(self, side: int, pages: Sequence[Page]) -> _Block:
         """Return the pages with all their matches; ``ContractError`` if they do not fit into one."""
@@ -113,10 +113,10 @@ class Foreseen:
     def _found(self, block: _Block, matches: Sequence[Match]) -> tuple[Rows, Rows]:
         """Return the rows of a block, and the entries of one run that they match."""
         probes, entries = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
-        for some in together(matches):
-            same = some if self._same is None else self._same(block.side, block.page, some)
+        for page_matches in together(matches):
+            same = page_matches if self._same is None else self._same(block.side, block.page, page_matches)
             probes.append(same.probes)
-            entries += [of_run for _, of_run in same.found]
+            entries += [of_run for _, of_run in same.by_run]
         return np.concatenate(probes), np.concatenate(entries)
 
     def _between(self, block: _Block, other: _Block, rows: Rows, entries: Rows) -> Iterator[_Part]:
@@ -148,21 +148,21 @@ class _Block:
         self.parts: list[_Part] = []
 
     def is_last(self, number: int) -> bool:
-        """Tell whether no page comes behind that of a number."""
+        """Return whether no page comes behind that of a number."""
         return number == len(self.starts) - 2
 
     def take(self, number: int) -> tuple[Ints, list[Match]]:
         """Return the codes of a page that comes, and its matches."""
         begin, self.come = self.starts[number : number + 2]
-        found = list[Match]()
+        matches = list[Match]()
         for part in self.parts:
-            if (first := part.edges[number]) == (behind := part.edges[number + 1]):
+            if (first := part.edges[number]) == (stop := part.edges[number + 1]):
                 continue
-            rows, entries = part.of(first, behind, begin)
+            rows, entries = part.of(first, stop, begin)
             for start in range(0, rows.size, PAGE_ROWS):
-                some = slice(start, start + PAGE_ROWS)
-                found.append((rows[some], part.run, entries[some]))
-        return self.codes[begin : self.come], found
+                piece = slice(start, start + PAGE_ROWS)
+                matches.append((rows[piece], part.run, entries[piece]))
+        return self.codes[begin : self.come], matches
 
 
 class _Place(NamedTuple):
@@ -184,12 +184,12 @@ class _Part:
         self.edges: list[int] = np.searchsorted(rows, block.starts).tolist()
         """Where the matches of each page of the block begin."""
 
-    def of(self, first: int, behind: int, begin: int) -> tuple[Rows, Rows]:
+    def of(self, first: int, stop: int, begin: int) -> tuple[Rows, Rows]:
         """Return those matches among some that are there: rows from ``begin`` on, and entries of the run."""
-        rows, entries = self._rows[first:behind], self._entries[first:behind]
+        rows, entries = self._rows[first:stop], self._entries[first:stop]
         if self._other is None or self._others is None or self._other.come == self._other.page.rows:
             return rows - np.int32(begin), entries
-        of_rows, entries = come(rows, entries, self._others[first:behind], self._other.come, begin)
+        of_rows, entries = come(rows, entries, self._others[first:stop], self._other.come, begin)
         return of_rows, entries
 
 

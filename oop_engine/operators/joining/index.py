@@ -27,7 +27,7 @@ from oop_engine.operators.joining.taking import Living, is_full, joined
 from oop_engine.operators.kernels import join_index
 from oop_engine.system.knobs import knob
 
-__all__ = ["PAGE_ROWS", "Found", "JoinIndex", "Match"]
+__all__ = ["PAGE_ROWS", "JoinIndex", "Match", "RunEntries"]
 
 PAGE_ROWS = knob(__name__, "PAGE_ROWS", 65_536)
 """The most rows of a page of results."""
@@ -42,7 +42,7 @@ _STRETCHES = knob(__name__, "_STRETCHES", 16)
 
 Ints = NDArray[np.int64]
 Rows = NDArray[np.int32]
-Found = tuple[SortedRun, Rows]
+RunEntries = tuple[SortedRun, Rows]
 """Some entries of a run."""
 Match = tuple[Rows, SortedRun, Rows]
 """Some probes of a page, and the entry of a run that each has met."""
@@ -109,10 +109,10 @@ class JoinIndex:
 
         Dead tuples count: they have to be out of reach, or older than one that is alive.
         """
-        best, found = np.empty(codes.size, np.int64), np.zeros(codes.size, np.bool_)
+        best, has_match = np.empty(codes.size, np.int64), np.zeros(codes.size, np.bool_)
         for run in self._reached(low, high):
-            run.latest(codes, low, high, best, found)
-        return best, found
+            run.latest(codes, low, high, best, has_match)
+        return best, has_match
 
     def earliest(self, codes: Ints, low: Ints) -> Ints:
         """Return the least time of each code from ``low`` on, ``FOREVER`` where there is none; dead tuples count."""
@@ -121,10 +121,10 @@ class JoinIndex:
             run.earliest(codes, low, best)
         return best
 
-    def before(self, keep_from: int) -> list[Found]:
+    def before(self, keep_from: int) -> list[RunEntries]:
         """Return the tuples that ``purge`` would drop now."""
-        found = [(run, run.before(keep_from)) for run in self._runs]
-        return [(run, run.living_of(entries)) for run, entries in found if entries.size]
+        by_run = [(run, run.before(keep_from)) for run in self._runs]
+        return [(run, run.living_of(entries)) for run, entries in by_run if entries.size]
 
     def living(self) -> tuple[list[SortedRun], Ints, Rows, Ints, Ints]:
         """Return all tuples: runs, and of each tuple the run's number, the entry, the code and the time."""
@@ -134,7 +134,7 @@ class JoinIndex:
         codes, times = np.concatenate([np.empty((0, 2), np.int64), *pairs]).T
         return self._runs, numbers, np.concatenate([np.empty(0, np.int32), *entries]), codes, times
 
-    def purge(self, keep_from: int) -> list[Found]:
+    def purge(self, keep_from: int) -> list[RunEntries]:
         """Drop every tuple whose time is below ``keep_from``: O(1) a tuple over its life.
 
         Return those of them that have matched nothing, if they are asked for.
@@ -148,9 +148,9 @@ class JoinIndex:
         self.compact()
         return lone
 
-    def purge_entries(self, entries_of: Callable[[SortedRun], Rows]) -> list[Found]:
+    def purge_entries(self, entries_of: Callable[[SortedRun], Rows]) -> list[RunEntries]:
         """Drop of each run the entries that ``entries_of`` finds in it; return as ``purge`` does."""
-        lone = list[Found]()
+        lone = list[RunEntries]()
         for run in self._runs:
             if (entries := entries_of(run)).size:
                 if self._alone:
@@ -159,10 +159,10 @@ class JoinIndex:
         self.compact()
         return lone
 
-    def lone(self, entries_of: Callable[[SortedRun], Rows]) -> list[Found]:
+    def lone(self, entries_of: Callable[[SortedRun], Rows]) -> list[RunEntries]:
         """Return those that have matched nothing of the entries that ``entries_of`` finds in each run."""
-        found = [(run, entries_of(run)) for run in self._runs]
-        return [(run, run.lone(entries)) for run, entries in found if entries.size]
+        by_run = [(run, entries_of(run)) for run in self._runs]
+        return [(run, run.lone(entries)) for run, entries in by_run if entries.size]
 
     def compact(self) -> None:
         """Drop runs of which all tuples are dead, and copy those of which a fifth are.
@@ -183,7 +183,7 @@ class JoinIndex:
         return [run.save() for run in self._runs]
 
     def load(self, saved: Sequence[Saved], fields: pa.Schema) -> None:
-        """Take the state that ``save`` returned of tuples with these columns."""
+        """Restore the state that ``save`` returned of tuples with these columns."""
         self._runs = [SortedRun.loaded(run, fields, marks=self._marks) for run in saved]
         self._measure()
 
@@ -191,8 +191,8 @@ class JoinIndex:
         """Yield the runs that probes from ``low`` to ``high`` can meet a tuple of."""
         if not low.size:
             return iter(())
-        least, _, _, most = join_index.spans(low, high)
-        return (run for run in self._runs if least <= run.last and run.first <= most)
+        lowest, _, _, highest = join_index.spans(low, high)
+        return (run for run in self._runs if lowest <= run.last and run.first <= highest)
 
     def _stretch(self) -> int:
         """Return how long stretches are: the band's width, doubled until few of them hold all tuples."""
@@ -227,12 +227,12 @@ class JoinIndex:
 def _apart(living: Sequence[Living], length: int) -> Iterator[SortedRun]:
     """Yield a run of the entries of several for each stretch that they lie in."""
     batch, rows, codes, times, marks = joined(living)
-    least, most = int(times.min()) // length, int(times.max()) // length
-    if least == most:
+    first_stretch, last_stretch = int(times.min()) // length, int(times.max()) // length
+    if first_stretch == last_stretch:
         yield SortedRun(batch, rows, codes, times, marks)
         return
-    stretches = (times // length - least).astype(np.intp)
+    stretches = (times // length - first_stretch).astype(np.intp)
     for stretch in np.flatnonzero(np.bincount(stretches)):
-        some = np.flatnonzero(stretches == stretch)
-        of_some = None if marks is None else marks[some]
-        yield SortedRun(batch, rows[some], codes[some], times[some], of_some)
+        members = np.flatnonzero(stretches == stretch)
+        member_marks = None if marks is None else marks[members]
+        yield SortedRun(batch, rows[members], codes[members], times[members], member_marks)

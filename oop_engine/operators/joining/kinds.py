@@ -24,7 +24,7 @@ class Kind:
         return (self.pairs and self.alone[0], self.pairs and self.alone[1])
 
     def asks(self, side: int) -> bool:
-        """Tell whether it matters for a tuple of ``side`` that it has matched something on arrival."""
+        """Return whether it matters for a tuple of ``side`` that it has matched something on arrival."""
         return self.alone[side] or (side == 0 and not self.pairs)
 
 

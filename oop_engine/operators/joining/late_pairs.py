@@ -1,4 +1,4 @@
-"""Joined tuples, of which the columns are copied that somebody reads.
+"""Joined tuples whose columns are copied when they are read.
 
 To copy columns is most of the work of a match, and an aggregate behind a join may read the time alone.
 """
@@ -32,14 +32,14 @@ def late_pairs(schema: Schema, side: int, page: Page, matches: Matches) -> LateP
 
 
 class _Pairs:
-    """The pairs of one page, of which nothing is copied before it is asked for."""
+    """The pairs of one page; a column is copied when it is read first."""
 
     __slots__ = ("_full", "_matches", "_page", "_schema", "_side", "_stored", "_width")
 
     def __init__(self, schema: Schema, side: int, page: Page, matches: Matches) -> None:
         self._schema, self._side, self._page, self._matches = schema, side, page, matches
         self._stored: list[tuple[pa.RecordBatch, Rows]] = []  # of the matches, once a column of them is read
-        widths = [page.batch.num_columns, matches.found[0][0].batch.num_columns]
+        widths = [page.batch.num_columns, matches.by_run[0][0].batch.num_columns]
         self._full = len(schema.fields) - sum(widths)
         self._width = widths[side]  # of the left columns
 
@@ -54,9 +54,9 @@ class _Pairs:
         if place < self._full:
             return pa.array(self.times()).cast(self._schema.fields.field(0).type)
         place -= self._full
-        of = int(place >= self._width)
-        place -= of * self._width
-        if of == self._side:
+        side = int(place >= self._width)
+        place -= side * self._width
+        if side == self._side:
             return taken_column(self._page.batch.column(place), self._matches.probes)
         self._stored = self._stored or self._matches.rows()
         parts = [taken_column(batch.column(place), at) for batch, at in self._stored]

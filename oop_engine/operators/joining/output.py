@@ -1,4 +1,4 @@
-"""The rows a window join puts out: pairs, and tuples alone with nulls in place of the other side."""
+"""The rows a window join emits: pairs, and tuples alone with nulls in place of the other side."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class JoinOutput:
         columns = [*left.columns, *right.columns]
         if self._full:
             earlier = np.minimum(
-                *(Page(of, b).times for of, b in zip(self._inputs, (left, right), strict=True))
+                *(Page(schema, b).times for schema, b in zip(self._inputs, (left, right), strict=True))
             )
             columns.insert(0, self._time(earlier))
         return pa.RecordBatch.from_arrays(columns, schema=self._fields)

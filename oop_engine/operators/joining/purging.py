@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from oop_engine.core.progress import Progress
 from oop_engine.core.punctuation import NEVER, GroupWise
 from oop_engine.operators.joining.bounds import JoinBounds
-from oop_engine.operators.joining.index import PAGE_ROWS, Found
+from oop_engine.operators.joining.index import PAGE_ROWS, RunEntries
 from oop_engine.operators.joining.run import SortedRun
 from oop_engine.operators.joining.terms import all_valid
 from oop_engine.operators.keys.key_codes import KeyCodes
@@ -22,7 +22,7 @@ __all__ = ["Asking", "purge_groups", "purge_keys"]
 
 Ints = NDArray[np.int64]
 Rows = NDArray[np.int32]
-Taker = Callable[[Callable[[SortedRun], Rows]], list[Found]]
+Taker = Callable[[Callable[[SortedRun], Rows]], list[RunEntries]]
 """Takes of each run the entries that a function finds in it: ``JoinIndex.purge_entries``, or ``lone`` to look only."""
 KeysOf = Callable[[pa.RecordBatch], Sequence[pa.Array]]
 """The key columns of tuples of the side."""
@@ -45,8 +45,8 @@ class Asking(NamedTuple):
 def purge_groups(
     take: Taker, side: int, port: int, punctuation: GroupWise, bounds: JoinBounds, codes: KeyCodes,
     keys_of: KeysOf, own: tuple[Ints, Ints] | None = None,
-) -> list[Found]:  # fmt: skip
-    """Take the tuples of ``side`` that a punctuation of input ``port`` lets go, of key columns by their positions.
+) -> list[RunEntries]:  # fmt: skip
+    """Purge the tuples of ``side`` that a punctuation of input ``port`` passes, of key columns by their positions.
 
     To be called before ``bounds`` takes it.  ``own``: those of the side's rows, if they are known (``all_own``).
     Returns the tuples that leave alone.
@@ -71,7 +71,7 @@ def purge_groups(
 
 def purge_keys(
     take: Taker, groups: list[pa.Array], before: Ints, keep_from: Ints, codes: KeyCodes, keys_of: KeysOf
-) -> list[Found]:
+) -> list[RunEntries]:
     """Drop the tuples of groups, all different, with ``before <= time < keep_from``.
 
     Returns the tuples that leave alone.  O(log tuples) a group and run, O(1) a tuple.
@@ -81,8 +81,8 @@ def purge_keys(
     of_groups = codes.of(groups, len(before), source=-1)
 
     def due(run: SortedRun) -> Rows:
-        found = list(run.matches(of_groups, before, keep_from - 1, PAGE_ROWS))
-        group, entries = (np.concatenate(part) for part in zip(*found, strict=True))
+        matches = list(run.matches(of_groups, before, keep_from - 1, PAGE_ROWS))
+        group, entries = (np.concatenate(part) for part in zip(*matches, strict=True))
         if codes.exact or not entries.size:
             return entries
         wanted = [column.take(pa.array(group)) for column in groups]
@@ -93,7 +93,7 @@ def purge_keys(
 
 def _purge_some_keys(
     take: Taker, side: int, port: int, raised: GroupWise, bounds: JoinBounds, keys_of: KeysOf
-) -> list[Found]:
+) -> list[RunEntries]:
     """Drop the same where the groups are of some of the key columns only: O(tuples)."""
     if not len(raised):
         return []

@@ -53,7 +53,7 @@ Ints = NDArray[np.int64]
 class SortedRun:
     """Some ``rows`` (entries,) of a ``batch``, copied unless it is ``young``, with their ``codes`` and ``times``.
 
-    ``matched``: which of them have matched something; None: nobody asks.
+    ``matched``: which of them have matched something; None: not needed.
     Dead entries are only counted, until a fifth of all are: by a bound for all it is
     the oldest entries, which are sorted for that when there is a second such bound; by
     bounds for keys it is any, and then they are marked.
@@ -64,9 +64,9 @@ class SortedRun:
         young: bool = False,
     ) -> None:  # fmt: skip
         bits = min(max(max(len(rows) - 1, 0).bit_length() - 1, 0), _MOST_BITS)
-        least, most, oldest, newest = join_index.spans(codes, times)
-        self._bits = bits if least != most else 0
-        narrow = newest - oldest < _SHORT and least >= -_SHORT and most < _SHORT
+        lowest_code, most, oldest, newest = join_index.spans(codes, times)
+        self._bits = bits if lowest_code != most else 0
+        narrow = newest - oldest < _SHORT and lowest_code >= -_SHORT and most < _SHORT
         self._base = oldest if narrow else 0
         self._extent = np.array([oldest, newest, self._base])  # dead entries are older
         room = (len(rows), 2)
@@ -84,7 +84,7 @@ class SortedRun:
         self.live = self.size = len(rows)
         made = [self._first, self._entries, self._rows, matched]
         self._nbytes = int(self.batch.get_total_buffer_size() + sum(a.nbytes for a in made if a is not None))
-        self.flat_keys: Flat | None = None  # where the keys of the batch lie, once somebody has compared them
+        self.flat_keys: Flat | None = None  # where the keys of the batch are, once they have been compared
         self._by_time: Rows | None = None  # entries in time order
         self._buried = 0  # how many of these are dead
         self._alive: Marks | None = None  # (entries,)  None: all from ``_extent`` on are
@@ -132,9 +132,11 @@ class SortedRun:
         pairs[:, 1] += self._base
         return pairs
 
-    def latest(self, codes: Ints, low: Ints, high: Ints, best: Ints, found: Marks) -> None:
+    def latest(self, codes: Ints, low: Ints, high: Ints, best: Ints, has_match: Marks) -> None:
         """Raise ``best`` to the largest time of each code from ``low`` to ``high``, and note where there is one."""
-        join_index.latest(codes, low, high, self._first, self._entries, self._base, self._bits, best, found)
+        join_index.latest(
+            codes, low, high, self._first, self._entries, self._base, self._bits, best, has_match
+        )
 
     def earliest(self, codes: Ints, low: Ints, best: Ints) -> None:
         """Lower ``best`` to the least time of each code from ``low`` on, dead or alive."""
@@ -149,11 +151,11 @@ class SortedRun:
         while resume[0] < codes.size:
             probes, entries = np.empty((2, max(most, CROWD + 1)), np.int32)
             index = self._first, self._entries, self._bits, self._extent
-            found = join_index.match(codes, low, high, *index, resume, probes, entries)
-            if found < FEW:  # a late page would keep all that room
-                yield probes[:found].copy(), entries[:found].copy()
+            count = join_index.match(codes, low, high, *index, resume, probes, entries)
+            if count < FEW:  # a late page would keep all that room
+                yield probes[:count].copy(), entries[:count].copy()
             else:
-                yield probes[:found], entries[:found]
+                yield probes[:count], entries[:count]
 
     def take(self, entries: Rows) -> pa.RecordBatch:
         """Return the tuples of some entries."""
@@ -192,7 +194,7 @@ class SortedRun:
         return self._by_time[self._buried : upto]
 
     def bury_before(self, keep_from: int) -> None:
-        """Let all entries die whose time is below ``keep_from``."""
+        """Discard all entries whose time is below ``keep_from``."""
         if keep_from > self._extent[1] or keep_from == FOREVER:
             self.live = 0
         elif keep_from > self._extent[0]:
@@ -200,7 +202,7 @@ class SortedRun:
             self._bury_oldest(keep_from)
 
     def bury(self, entries: Rows) -> None:
-        """Let some entries die, whichever they are."""
+        """Discard some entries."""
         if self._alive is None:
             self._alive = self._from(self.first)
         self.live -= int(np.count_nonzero(self._alive[entries]))
@@ -288,6 +290,6 @@ class SortedRun:
         return bisect_left(by_time, since, lo=self._buried, key=self._entries[:, 1].__getitem__)
 
     def _from(self, time: int) -> Marks:
-        """Tell which entries are not older than a time."""
-        found: Marks = self._entries[:, 1] >= int(time) - self._base
-        return found
+        """Return which entries are not older than a time."""
+        mask: Marks = self._entries[:, 1] >= int(time) - self._base
+        return mask

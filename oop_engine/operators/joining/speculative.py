@@ -1,7 +1,7 @@
 """The state of a join that puts unmatched tuples out at a watermark, and takes them back at a late match.
 
 A stored tuple without a match has been put out if the watermarks have passed it by which it would be purged, were
-they punctuation.  So nobody notes which tuples those are: they follow from their times and the bounds.
+they punctuation.  Those tuples are not recorded: they follow from their times and the bounds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.operators.joining.as_of import AsOfState, LatestMatches
 from oop_engine.operators.joining.bands import AsOf
 from oop_engine.operators.joining.bounds import JoinBounds
-from oop_engine.operators.joining.index import Found, JoinIndex
+from oop_engine.operators.joining.index import RunEntries, JoinIndex
 from oop_engine.operators.joining.output import in_pages
 from oop_engine.operators.joining.purging import purge_groups
 from oop_engine.operators.joining.run import Marks, Rows, SortedRun
@@ -50,7 +50,7 @@ class SpeculativeState(JoinState):
         self._back: list[pa.RecordBatch] = []  # rows that a page takes back
 
     def advance(self, port: int, punctuation: Punctuation) -> Iterator[pa.RecordBatch | Punctuation]:
-        """Take a punctuation as any join does, and a watermark: yield the tuples whose match nobody expects now."""
+        """Process a punctuation as any join does, and a watermark: yield tuples that expect no match any more."""
         if isinstance(punctuation, Watermark):
             yield from in_pages(self._expect(port, punctuation.of))
         yield from super().advance(port, punctuation)
@@ -62,41 +62,44 @@ class SpeculativeState(JoinState):
         return {**super().save(), "soft": self.soft.save()}
 
     def load(self, saved: Saved) -> None:
-        """Take the state that ``save`` returned."""
+        """Restore the state that ``save`` returned."""
         super().load(saved)
         self.soft.load(saved.part("soft"))
 
-    def _expect(self, port: int, of: Linear | GroupWise) -> Iterator[pa.RecordBatch]:
+    def _expect(self, port: int, watermark: Linear | GroupWise) -> Iterator[pa.RecordBatch]:
         """Put out the unmatched tuples that a watermark of input ``port`` passes."""
         side = 1 - port
         if not self.kind.alone[side]:
             return
-        below = np.minimum(of.below, FOREVER - 1)  # a group ends with punctuation alone
-        index, lone = self._sides[side], list[Found]()
-        if isinstance(of, Linear):
-            of, before = Linear(int(below)), self.soft.keep_from(side)
-            if of.below <= self.soft.linear[port]:
+        below = np.minimum(watermark.below, FOREVER - 1)  # a group ends with punctuation alone
+        index, lone = self._sides[side], list[RunEntries]()
+        if isinstance(watermark, Linear):
+            watermark, before = Linear(int(below)), self.soft.keep_from(side)
+            if watermark.below <= self.soft.linear[port]:
                 return
-            keep_from = self.soft.keep_from(side, {port: of.below})
+            keep_from = self.soft.keep_from(side, {port: watermark.below})
             lone = index.lone(lambda run: run.between(before, keep_from))
-        elif self.bounds.is_on_keys(port, of):
-            groups = GroupWise(self.bounds.by_position(port, of.groups), np.asarray(below))
+        elif self.bounds.is_on_keys(port, watermark):
+            groups = GroupWise(self.bounds.by_position(port, watermark.groups), np.asarray(below))
             columns = partial(self._key_columns, side)
             lone = purge_groups(index.lone, side, port, groups, self.soft, self._codes, columns)
         due = [(run, entries[~self._is_out(side, run, entries)]) for run, entries in lone]
-        self._raise(port, GroupWise(of.groups, np.asarray(below)) if isinstance(of, GroupWise) else of)
+        self._raise(
+            port,
+            GroupWise(watermark.groups, np.asarray(below)) if isinstance(watermark, GroupWise) else watermark,
+        )
         for batch in self._taken(due):
             yield with_change(self._output.alone(side, batch), 1)
 
-    def _raise(self, port: int, of: Linear | GroupWise) -> None:
-        if isinstance(of, Linear):
-            self.soft.linear[port] = max(self.soft.linear[port], of.below)
-            self.soft.grown(port, of)
-        elif self.bounds.is_on_keys(port, of):
-            self.soft.grown(port, GroupWise(self.soft.by_position(port, of.groups), of.below))
+    def _raise(self, port: int, bound: Linear | GroupWise) -> None:
+        if isinstance(bound, Linear):
+            self.soft.linear[port] = max(self.soft.linear[port], bound.below)
+            self.soft.grown(port, bound)
+        elif self.bounds.is_on_keys(port, bound):
+            self.soft.grown(port, GroupWise(self.soft.by_position(port, bound.groups), bound.below))
 
     def _out(self, side: int, times: Any, batch: pa.RecordBatch) -> Marks:
-        """Tell which tuples of a side the watermarks have passed."""
+        """Return which tuples of a side the watermarks have passed."""
         out = passed(times, self.soft.keep_from(side))
         if self.soft.groups:
             out |= passed(times, self.soft.own(side, self.soft.by_position(side, batch)))
@@ -122,12 +125,12 @@ class SpeculativeState(JoinState):
             self._back.append(self._output.alone(side, run.take(first[out])))
 
     def _unmatched(self, side: int, page: Page, stays: Marks, matched: Marks) -> Iterator[pa.RecordBatch]:
-        """Put out the tuples of a page that have no match and that are stored, if nobody expects one."""
+        """Emit the stored tuples of a page that have no match, if none is expected any more."""
         lone = stays & ~matched & self._out(side, page.times, page.batch)
         if lone.any():
             yield self._output.alone(side, taken(page.batch, np.flatnonzero(lone).astype(np.int32)))
 
-    def _alone(self, side: int, lone: list[Found]) -> Iterator[pa.RecordBatch]:
+    def _alone(self, side: int, lone: list[RunEntries]) -> Iterator[pa.RecordBatch]:
         due = [(run, entries[~self._is_out(side, run, entries)]) for run, entries in lone]
         for batch in super()._alone(side, due):
             yield with_change(batch, 1)
@@ -179,26 +182,26 @@ class SpeculativeAsOfState(SpeculativeState, AsOfState):
         """Return those of some left tuples for which a ``new`` right one may not be before the old ones."""
         codes, times = run.keys(entries).T.copy()
         low, high = self.bounds.rule.reach(0, times)
-        best, found = new.latest(codes, low, high)
+        best, worth = new.latest(codes, low, high)
         if self._codes.exact:  # else the old one may be of another key
             old, there = self._sides[1].latest(codes, low, high)
-            found &= ~there | (best >= old)
-        return entries[found]
+            worth &= ~there | (best >= old)
+        return entries[worth]
 
     def _exchanged(self, run: SortedRun, entries: Rows, new: JoinIndex) -> Iterator[pa.RecordBatch]:
-        """Yield the pairs of left tuples with ``new`` right ones that are not before the old; take back the old."""
+        """Yield the pairs of left tuples with ``new`` right ones that are not before the old; retract the old."""
         page = Page(self._inputs[0], run.take(entries))
         before, now = LatestMatches(len(page)), LatestMatches(len(page))
         old = list(self._latest(self._sides[1], page, before))
         pairs = list(self._latest(new, page, now))
         later = now.matched & (~before.matched | (now.at > before.at))
-        leave = later | (now.matched & before.matched & (now.at == before.at))
+        emitted = later | (now.matched & before.matched & (now.at == before.at))
         if self.kind.alone[0]:
             first = entries[now.matched & ~before.matched]
             self._met(0, run, first)
             run.mark(first)
         self._back += [joined.filter(pa.array(later[rows])) for rows, joined in old]
-        yield from (joined.filter(pa.array(leave[rows])) for rows, joined in pairs)
+        yield from (joined.filter(pa.array(emitted[rows])) for rows, joined in pairs)
 
 
 def join_state(
@@ -206,8 +209,8 @@ def join_state(
 ) -> JoinState:
     """Return the state of a join of these terms; ``late``: as of ``JoinState``."""
     if speculative:
-        of = SpeculativeAsOfState if isinstance(terms.band, AsOf) else SpeculativeState
-        return of(terms, inputs)
+        state = SpeculativeAsOfState if isinstance(terms.band, AsOf) else SpeculativeState
+        return state(terms, inputs)
     return AsOfState(terms, inputs) if isinstance(terms.band, AsOf) else JoinState(terms, inputs, late)
 
 

@@ -38,31 +38,31 @@ Ints = NDArray[np.int64]
 
 
 @dataclass
-class _Found:
+class _Entries:
     """Tuples that are somewhere: ``entries`` of a page or of runs, by the ``numbers`` of these."""
 
-    of: Sequence[Page | SortedRun]
+    sources: Sequence[Page | SortedRun]
     numbers: Ints
     entries: Ints
 
-    def at(self, places: Ints) -> _Found:
-        return _Found(self.of, self.numbers[places], self.entries[places])
+    def at(self, places: Ints) -> _Entries:
+        return _Entries(self.sources, self.numbers[places], self.entries[places])
 
     @property
     def times(self) -> Ints:
         times = np.empty(self.entries.size, np.int64)
-        for number, one in enumerate(self.of):
+        for number, source in enumerate(self.sources):
             here = self.numbers == number
             rows = self.entries[here]
-            times[here] = one.times[rows] if isinstance(one, Page) else one.times(rows)
+            times[here] = source.times[rows] if isinstance(source, Page) else source.times(rows)
         return times
 
     def batch(self) -> pa.RecordBatch:
         """Return the tuples, copied."""
         order = np.argsort(self.numbers, kind="stable")
-        counts = np.bincount(self.numbers, minlength=len(self.of))
+        counts = np.bincount(self.numbers, minlength=len(self.sources))
         stretches: list[Ints] = np.split(self.entries[order], np.cumsum(counts)[:-1])
-        parts = [_taken(one, at) for one, at in zip(self.of, stretches, strict=True) if at.size]
+        parts = [_taken(source, at) for source, at in zip(self.sources, stretches, strict=True) if at.size]
         if len(parts) == 1:
             return parts[0]
         back = np.empty_like(order)
@@ -76,7 +76,7 @@ class _Partners:
 
     counts: Ints
     first: Ints
-    found: _Found
+    found: _Entries
 
     def at(self, anchors: Ints) -> _Partners:
         return _Partners(self.counts[anchors], self.first[anchors], self.found)
@@ -113,7 +113,7 @@ class StarState:
         self._sides[side].add(page.batch, rows, codes[stays], page.times[stays])
 
     def advance(self, port: int, punctuation: Punctuation) -> list[Punctuation]:
-        """Take a punctuation of input ``port`` and purge; return grown bounds of the results."""
+        """Process a punctuation of input ``port`` and purge; return grown bounds of the results."""
         match punctuation:
             case Linear(below) if below > self.bounds.linear[port]:
                 self.bounds.linear[port] = below
@@ -132,7 +132,9 @@ class StarState:
                 return self.bounds.grown(port, groups)
             case Watermark(Linear()):
                 return self.bounds.grown(port, punctuation)
-            case Watermark(GroupWise(groups, below) as of) if self.bounds.is_on_keys(port, of):
+            case Watermark(GroupWise(groups, below) as group_bounds) if self.bounds.is_on_keys(
+                port, group_bounds
+            ):
                 by_position = GroupWise(self.bounds.by_position(port, groups), below)
                 return self.bounds.grown(port, Watermark(by_position))
         return []
@@ -151,13 +153,13 @@ class StarState:
         return {"bounds": self.bounds.save(), "sides": sides, "probes": self.probes, "matches": self.matches}
 
     def load(self, saved: Saved) -> None:
-        """Take the state that ``save`` returned."""
+        """Restore the state that ``save`` returned."""
         self.bounds.load(saved.part("bounds"))
-        sides, asked, found = (saved.part(name) for name in ("sides", "probes", "matches"))
+        sides, probes, matches = (saved.part(name) for name in ("sides", "probes", "matches"))
         for number, side in enumerate(self._sides):
             side.load(sides.parts(number), self._inputs[number].fields)
-            self.probes[number] = asked.integer(number, least=0)
-            self.matches[number] = found.integer(number, least=0)
+            self.probes[number] = probes.integer(number, least=0)
+            self.matches[number] = matches.integer(number, least=0)
 
     def _others(self, port: int) -> Iterator[tuple[int, JoinIndex]]:
         return ((side, index) for side, index in enumerate(self._sides) if side != port)
@@ -166,19 +168,19 @@ class StarState:
         return [batch.column(name) for name in self._keys[side]]
 
     def _results(self, side: int, page: Page, codes: Ints) -> Iterator[list[pa.RecordBatch]]:
-        own = _Found([page], np.zeros(len(page), np.int64), np.arange(len(page)))
+        own = _Entries([page], np.zeros(len(page), np.int64), np.arange(len(page)))
         partners = dict[int, _Partners]()
         if side == 0:
             anchors = own
         else:
             counts, found = self._search(0, codes, *self._rules[side - 1].reach(1, page.times))
-            places, of = np.unique(
+            places, anchor_of = np.unique(
                 found.numbers << 32 | found.entries, return_index=True, return_inverse=True
             )[1:]
             probes = np.repeat(np.arange(len(page)), counts)
             anchors, codes = found.at(places), codes[probes[places]]
-            tuples = own.at(probes[np.argsort(of, kind="stable")])
-            partners[side] = _partners(np.bincount(of, minlength=places.size), tuples)
+            tuples = own.at(probes[np.argsort(anchor_of, kind="stable")])
+            partners[side] = _partners(np.bincount(anchor_of, minlength=places.size), tuples)
         for other in self._order(side):
             if not codes.size:
                 return
@@ -189,15 +191,15 @@ class StarState:
             left = np.flatnonzero(counts)
             if left.size < counts.size:
                 anchors, codes = anchors.at(left), codes[left]
-                partners = {one: of_one.at(left) for one, of_one in partners.items()}
+                partners = {port: of_one.at(left) for port, of_one in partners.items()}
         yield from self._joined(anchors, [partners[port] for port in range(1, len(self._sides))])
 
     def _order(self, side: int) -> list[int]:
-        """Return the others in the order in which they are asked: fewest matches a probe first."""
+        """Return the other inputs in the order of the probes: fewest matches a probe first."""
         others = [port for port in range(1, len(self._sides)) if port != side]
         return sorted(others, key=lambda port: self.matches[port] / max(self.probes[port], 1))
 
-    def _search(self, side: int, codes: Ints, low: Ints, high: Ints) -> tuple[Ints, _Found]:
+    def _search(self, side: int, codes: Ints, low: Ints, high: Ints) -> tuple[Ints, _Entries]:
         """Return how many tuples of a side go with each probe, and these, by probe."""
         runs = dict[int, tuple[int, SortedRun]]()
         empty = np.empty(0, np.int64)
@@ -207,20 +209,20 @@ class StarState:
             parts.append((probes, np.full(entries.size, number), entries))
         probes, numbers, entries = (np.concatenate(column) for column in zip(*parts, strict=True))
         order = np.argsort(probes, kind="stable")
-        found = _Found([run for _, run in runs.values()], numbers[order], entries[order].astype(np.int64))
+        found = _Entries([run for _, run in runs.values()], numbers[order], entries[order].astype(np.int64))
         return np.bincount(probes, minlength=codes.size), found
 
-    def _joined(self, anchors: _Found, others: list[_Partners]) -> Iterator[list[pa.RecordBatch]]:
+    def _joined(self, anchors: _Entries, others: list[_Partners]) -> Iterator[list[pa.RecordBatch]]:
         """Yield all combinations of each anchor tuple's partners."""
         total = np.multiply.reduce([partners.counts for partners in others])
         ends = np.cumsum(total)
         for begin in range(0, int(ends[-1]) if ends.size else 0, PAGE_ROWS):
             rows = np.arange(begin, min(begin + PAGE_ROWS, int(ends[-1])))
-            of = np.searchsorted(ends, rows, side="right")
-            which, batches = rows - (ends - total)[of], [anchors.at(of).batch()]
+            anchor_of = np.searchsorted(ends, rows, side="right")
+            which, batches = rows - (ends - total)[anchor_of], [anchors.at(anchor_of).batch()]
             for partners in others:
-                counts = partners.counts[of]
-                batches.append(partners.found.at(partners.first[of] + which % counts).batch())
+                counts = partners.counts[anchor_of]
+                batches.append(partners.found.at(partners.first[anchor_of] + which % counts).batch())
                 which = which // counts
             yield self._with_equal_keys(batches)
 
@@ -228,13 +230,17 @@ class StarState:
         if self._codes.exact:
             return batches
         keys = [self._key_columns(side, batch) for side, batch in enumerate(batches)]
-        equal = np.logical_and.reduce([self._codes.equal(keys[0], of) for of in keys[1:]])
+        equal = np.logical_and.reduce([self._codes.equal(keys[0], other_keys) for other_keys in keys[1:]])
         return batches if equal.all() else [batch.filter(pa.array(equal)) for batch in batches]
 
 
-def _partners(counts: Ints, found: _Found) -> _Partners:
+def _partners(counts: Ints, found: _Entries) -> _Partners:
     return _Partners(counts, np.cumsum(counts) - counts, found)
 
 
-def _taken(one: Page | SortedRun, entries: Ints) -> pa.RecordBatch:
-    return one.batch.take(pa.array(entries)) if isinstance(one, Page) else one.take(entries.astype(np.int32))
+def _taken(source: Page | SortedRun, entries: Ints) -> pa.RecordBatch:
+    return (
+        source.batch.take(pa.array(entries))
+        if isinstance(source, Page)
+        else source.take(entries.astype(np.int32))
+    )

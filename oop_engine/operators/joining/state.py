@@ -22,7 +22,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
 from oop_engine.operators.joining.bounds import JoinBounds
 from oop_engine.operators.joining.foreseen import Foreseen
-from oop_engine.operators.joining.index import PAGE_ROWS, Found, JoinIndex, Match
+from oop_engine.operators.joining.index import PAGE_ROWS, RunEntries, JoinIndex, Match
 from oop_engine.operators.joining.late_pairs import late_pairs
 from oop_engine.operators.joining.matches import Matches, together
 from oop_engine.operators.joining.output import JoinOutput, in_pages
@@ -67,7 +67,7 @@ class JoinState:
         return self._late is not None and not any(self.kind.alone)
 
     def foresee(self, side: int, pages: Sequence[Page]) -> None:
-        """Learn which pages come next of a source of a side, and find their matches."""
+        """Announce the pages that come next of a source of a side, and find their matches."""
         if self._foreseen is None:
             same = None if self._codes.exact else self._of_equal_keys
             self._foreseen = Foreseen(self.bounds.rule, self._sides, self._codes_of, same)
@@ -82,7 +82,7 @@ class JoinState:
         yield from in_pages(self._arrive(side, page, keep_from))
 
     def advance(self, port: int, punctuation: Punctuation) -> Iterator[pa.RecordBatch | Punctuation]:
-        """Take a punctuation of input ``port`` and purge: yield tuples that matched nothing, then grown bounds.
+        """Process a punctuation of input ``port`` and purge: yield tuples that matched nothing, then grown bounds.
 
         Of group-wise punctuation only that on key columns is of use; joint punctuation is of none.
         """
@@ -98,9 +98,9 @@ class JoinState:
                 yield from self.bounds.grown(port, by_position)
             case Watermark(Linear()):
                 yield from self.bounds.grown(port, punctuation)
-            case Watermark(GroupWise() as of) if self.bounds.is_on_keys(port, of):
-                groups = self.bounds.by_position(port, of.groups)
-                yield from self.bounds.grown(port, Watermark(GroupWise(groups, of.below)))
+            case Watermark(GroupWise() as group_bounds) if self.bounds.is_on_keys(port, group_bounds):
+                groups = self.bounds.by_position(port, group_bounds.groups)
+                yield from self.bounds.grown(port, Watermark(GroupWise(groups, group_bounds.below)))
 
     def purge(self, side: int, keep_from: int) -> Iterator[pa.RecordBatch]:
         """Drop the tuples of a side whose timestamp is below ``keep_from``; return those that leave alone."""
@@ -131,7 +131,7 @@ class JoinState:
         return {"bounds": self.bounds.save(), "sides": [side.save() for side in self._sides]}
 
     def load(self, saved: Saved) -> None:
-        """Take the state that ``save`` returned."""
+        """Restore the state that ``save`` returned."""
         self.bounds.load(saved.part("bounds"))
         sides = saved.part("sides")
         for number, side in enumerate(self._sides):
@@ -140,8 +140,8 @@ class JoinState:
     def _arrive(self, side: int, page: Page, keep_from: int) -> Iterator[pa.RecordBatch | Page]:
         columns, alone = self._key_columns(side, page.batch), self.kind.alone[side]
         whole = without_nulls(columns)  # who counts nulls decides whether Arrow copies their bitmap
-        if self._foreseen is not None and (found := self._foreseen.take(side, page)) is not None:
-            yield from self._of_foreseen(side, page, keep_from, *found)
+        if self._foreseen is not None and (foreseen := self._foreseen.take(side, page)) is not None:
+            yield from self._of_foreseen(side, page, keep_from, *foreseen)
             return
         if not whole:
             valid = all_valid(columns, len(page))
@@ -165,23 +165,23 @@ class JoinState:
             yield from self._unmatched(side, page, stays, matched)
 
     def _of_foreseen(
-        self, side: int, page: Page, keep_from: int, codes: Ints, found: list[Match]
+        self, side: int, page: Page, keep_from: int, codes: Ints, matches: list[Match]
     ) -> Iterator[Page]:
-        """Yield the pairs of a page whose ``codes`` and matches are ``found``, and store its tuples."""
+        """Yield the pairs of a page whose ``codes`` and matches are ``matches``, and store its tuples."""
         assert self._late is not None
-        for some in together(found):
-            yield late_pairs(self._late, side, page, some)
+        for page_matches in together(matches):
+            yield late_pairs(self._late, side, page, page_matches)
         self._store(side, page, codes, self._stays(side, page, keep_from), None)
 
     def _met(self, side: int, run: SortedRun, entries: Rows) -> None:
-        """Learn that stored tuples of a side have matched something, before the run does."""
+        """Note that stored tuples of a side have matched something, before the run does."""
 
     def _unmatched(self, side: int, page: Page, stays: Marks, matched: Marks) -> Iterator[pa.RecordBatch]:
         """Yield those tuples of a page that have been stored without a match, and leave at once all the same."""
         return iter(())
 
     def _matched_once(self, page: Page, matched: Marks, stays: Marks) -> Iterator[pa.RecordBatch]:
-        """Let a left tuple that has matched go, where that is all that is asked of it."""
+        """Drop a left tuple that has matched, where no second match matters."""
         if self.kind.pairs:
             return
         stays &= ~matched
@@ -200,7 +200,7 @@ class JoinState:
             self._sides[side].add(page.batch, rows, codes[stays], page.times[stays], marks)
 
     def _stays(self, side: int, page: Page, keep_from: int) -> Marks:
-        """Tell of each row of a page whether it can match something later."""
+        """Return which rows of a page can match something later, bool (rows,)."""
         stays = ~passed(page.times, keep_from)
         if self.bounds.groups and np.count_nonzero(stays):
             stays &= ~passed(page.times, self.bounds.own(side, self.bounds.by_position(side, page.batch)))
@@ -228,18 +228,18 @@ class JoinState:
                 matched[matches.probes] = True
             if joined is not None and self.kind.pairs:
                 if self.kind.marks[1 - side]:
-                    for run, entries in matches.found:
+                    for run, entries in matches.by_run:
                         self._met(1 - side, run, entries)
                         run.mark(entries)
                 yield joined
             elif side == 1:
-                yield from self._matched_left(matches.found)
+                yield from self._matched_left(matches.by_run)
         if side == 1 and not self.kind.pairs:
             stored.compact()
 
-    def _matched_left(self, found: list[Found]) -> Iterator[pa.RecordBatch]:
-        """Let stored left tuples go at their first match; yield them if that is asked for."""
-        for run, entries in found:
+    def _matched_left(self, by_run: list[RunEntries]) -> Iterator[pa.RecordBatch]:
+        """Drop stored left tuples at their first match; yield them for a semi join."""
+        for run, entries in by_run:
             first = run.lone(entries)
             self._met(0, run, first)
             run.bury(first)
@@ -272,7 +272,7 @@ class JoinState:
         """Return those matches by code whose keys are equal, which are compared where they lie."""
         same, begin = np.ones(len(matches.probes), np.bool_), 0
         own = self._codes.flat(self._key_columns(side, page.batch))
-        for run, entries in matches.found:
+        for run, entries in matches.by_run:
             part = slice(begin, begin + len(entries))
             if run.flat_keys is None:
                 run.flat_keys = self._codes.flat(self._key_columns(1 - side, run.batch))
@@ -285,16 +285,16 @@ class JoinState:
             return None
         return self._codes.equal(self._key_columns(0, left), self._key_columns(1, right))
 
-    def _alone(self, side: int, lone: list[Found]) -> Iterator[pa.RecordBatch]:
+    def _alone(self, side: int, lone: list[RunEntries]) -> Iterator[pa.RecordBatch]:
         for batch in self._taken(lone):
             yield self._output.alone(side, batch)
 
-    def _taken(self, found: list[Found]) -> Iterator[pa.RecordBatch]:
-        for run, entries in found:
+    def _taken(self, by_run: list[RunEntries]) -> Iterator[pa.RecordBatch]:
+        for run, entries in by_run:
             for start in range(0, len(entries), PAGE_ROWS):
                 yield run.take(entries[start : start + PAGE_ROWS])
 
-    def _purge_groups(self, side: int, punctuation: GroupWise) -> list[Found]:
+    def _purge_groups(self, side: int, punctuation: GroupWise) -> list[RunEntries]:
         """Drop the tuples that group-wise punctuation of the other side lets go; return those that leave alone."""
         take, columns = self._sides[side].purge_entries, partial(self._key_columns, side)
         return purge_groups(take, side, 1 - side, punctuation, self.bounds, self._codes, columns)

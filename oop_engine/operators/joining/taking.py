@@ -1,4 +1,4 @@
-"""Taking: some rows of a batch, in any order, each as often as it is asked for.
+"""Rows of a batch by number, in any order, with repetitions.
 
 A join takes two rows for each match, so with many matches this is most of its work.  Columns of a fixed width
 without nulls are copied by a kernel, a column at a time: in a third of the time that Arrow takes, which also looks
@@ -35,13 +35,13 @@ _TAKE, _UNCHECKED = pc.get_function("take"), pc.TakeOptions(boundscheck=False)
 _WIDTHS = {8 * size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
 
-def taken(batch: pa.RecordBatch, rows: Rows, of: Rows | None = None) -> pa.RecordBatch:
-    """Return some ``rows`` of a batch, or those among ``rows`` at the places ``of``; all of them must be there.
+def taken(batch: pa.RecordBatch, rows: Rows, chosen: Rows | None = None) -> pa.RecordBatch:
+    """Return some ``rows`` of a batch, or those among ``rows`` at the places ``chosen``; all of them must be there.
 
     That is not looked at, which would take longer.  O(rows x columns).
     """
-    if of is not None:
-        rows = taken_values(rows, of)
+    if chosen is not None:
+        rows = taken_values(rows, chosen)
     if len(rows) < MANY:
         return _TAKE.call([batch, pa.array(rows)], _UNCHECKED)
     columns = [taken_column(column, rows) for column in batch.columns]
@@ -54,12 +54,12 @@ def taken_column(column: pa.Array, rows: Rows) -> pa.Array:
     width = _WIDTHS.get(kind.bit_width) if pa.types.is_primitive(kind) else None
     if width is None:
         return pc.take(column, pa.array(rows), boundscheck=False)
-    validity, held = column.buffers()
+    validity, data = column.buffers()
     if validity is not None and (
         len(rows) < MANY or column.null_count
     ):  # to count nulls costs more than to copy few
         return pc.take(column, pa.array(rows), boundscheck=False)
-    values = np.frombuffer(held, width, len(column), column.offset * width.itemsize)
+    values = np.frombuffer(data, width, len(column), column.offset * width.itemsize)
     return pa.Array.from_buffers(kind, len(rows), [None, pa.py_buffer(taken_values(values, rows))], 0)
 
 
@@ -94,7 +94,7 @@ def joined(living: Sequence[Living]) -> Living:
 
 
 def is_full(live: int, rows: int) -> bool:
-    """Tell whether so many live tuples among ``rows`` stay where they are: so a tuple is copied four times at most."""
+    """Return whether so many live tuples among ``rows`` are not moved: so a tuple is copied four times at most."""
     return 5 * live > 4 * rows
 
 

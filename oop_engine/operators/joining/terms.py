@@ -1,4 +1,4 @@
-"""The terms of a window join: keys, band, residual predicate, kind, and the columns it puts out."""
+"""The terms of a window join: keys, band, residual predicate, kind, and the columns it emits."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class JoinTerms:
             raise GraphError(msg)
         if isinstance(self.band, AsOf) and (self.how not in ("inner", "left") or self.residual is not None):
             got = f"how={self.how!r}" if self.residual is None else "a residual"
-            asked = "an AsOf band is for inner and left joins without a residual"
-            msg = f"{self.operator}: {asked}; got {got}: select before it, or take a Band"
+            needed = "an AsOf band is for inner and left joins without a residual"
+            msg = f"{self.operator}: {needed}; got {got}: select before it, or take a Band"
             raise GraphError(msg)
         for side in (0, 1):
             names = self.names(side)
@@ -197,21 +197,21 @@ def key_columns(keys: object, inputs: Sequence[str], place: str) -> tuple[tuple[
     given: Any = (
         keys if isinstance(keys, Iterable) and not isinstance(keys, str | bytes | Mapping) else (keys,)
     )
-    found = [(one,) * len(inputs) if isinstance(one, str) else one for one in given]
-    for one in found:
-        pair = isinstance(one, tuple | list) and len(one) == len(inputs)
-        if not pair or not all(isinstance(name, str) and name for name in one):
+    pairs = [(key,) * len(inputs) if isinstance(key, str) else key for key in given]
+    for key in pairs:
+        is_tuple = isinstance(key, tuple | list) and len(key) == len(inputs)
+        if not is_tuple or not all(isinstance(name, str) and name for name in key):
             form = ", ".join(f"{name} column" for name in inputs)
             msg = (
-                f"{place}: keys must be names, or tuples ({form}) where names differ; got {one!r}: "
+                f"{place}: keys must be names, or tuples ({form}) where names differ; got {key!r}: "
                 "write keys=['k'] for columns of one name"
             )
             raise GraphError(msg)
-    return tuple(tuple(one) for one in found)
+    return tuple(tuple(key) for key in pairs)
 
 
 def without_nulls(columns: Sequence[pa.Array]) -> bool:
-    """Tell whether no column has a null.  O(columns): nulls are counted once a buffer."""
+    """Return whether no column has a null.  O(columns): nulls are counted once a buffer."""
     return not any(
         column.null_count or (isinstance(column, pa.DictionaryArray) and column.dictionary.null_count)
         for column in columns

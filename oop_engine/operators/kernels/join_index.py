@@ -60,11 +60,8 @@ def spans(a: Ints, b: Ints) -> tuple[int, int, int, int]:
 def _sort(entries, rows):  # type: ignore[no-untyped-def]
     """Sort entries by code and time, and their rows with them, in place; return how many codes there are."""
     size = rows.size
-    values, ordered, tuples = (
-        np.empty(size, np.int64),
-        np.empty((size, 2), np.int64),
-        np.empty(size, np.int32),
-    )
+    values, ordered = np.empty(size, np.int64), np.empty((size, 2), np.int64)
+    tuples = np.empty(size, np.int32)
     for i in range(size):
         values[i] = entries[i, TIME]
     # By time first: the second order keeps that of equal codes.

@@ -122,12 +122,11 @@ def _two(values, numbers, left, left_end, right, right_end, out, out_numbers, at
     while left < left_end and right < right_end:
         left_value, right_value = values[left], values[right]
         out[at] = min(left_value, right_value)
-        left_number, right_number = (
-            (numbers[left] if left_value <= right_value else 0),
-            (numbers[right] if right_value <= left_value else 0),
-        )
+        # Both sides go on where their values are equal: then their numbers are combined.
+        has_left, has_right = left_value <= right_value, right_value <= left_value
+        left_number, right_number = numbers[left] * has_left, numbers[right] * has_right
         out_numbers[at] = max(left_number, right_number) if largest else left_number + right_number
-        left, right, at = left + (left_value <= right_value), right + (right_value <= left_value), at + 1
+        left, right, at = left + has_left, right + has_right, at + 1
     while left < left_end:
         out[at], out_numbers[at] = values[left], numbers[left]
         left, at = left + 1, at + 1
@@ -241,9 +240,8 @@ def bins(values, scale, first, last, out):
         block, block_bins = values[start : start + _BLOCK], out[start : start + _BLOCK]
         for i in range(len(block)):
             floats[i] = block[i]
-        if _sure(floats, floats.view(np.int64), notes[0], notes[1], scale, first, block_bins) < len(
-            block_bins
-        ):
+        sure = _sure(floats, floats.view(np.int64), notes[0], notes[1], scale, first, block_bins)
+        if sure < len(block_bins):
             for i in range(len(block)):
                 if block_bins[i] == 0:
                     block_bins[i] = _bin(np.float64(block[i]), scale, first, last)

@@ -114,10 +114,8 @@ def trail(times: Ints, slack: int, soft: int, every: int, memory: Ints, late: Ma
             for i in range(stop):
                 value = block[i]
                 block_late[i] = value < holding
-                late_rows, soft_late = (
-                    late_rows + block_late[i],
-                    soft_late + ((value >= holding) & (value < expected)),
-                )
+                late_rows += block_late[i]
+                soft_late += (value >= holding) & (value < expected)
                 if value >= due:
                     holding, due = _grown(value, holding, slack, every)
                 if value >= soon:

@@ -202,11 +202,8 @@ def once(groups, first, last, cuts, room):
     for i in range(len(groups)):
         stop = min(last[i] + 1, cuts[i if every else 0])
         if first[i] < stop:
-            first_window, stop_window, wide = (
-                min(first_window, first[i]),
-                max(stop_window, stop),
-                max(wide, groups[i] + 1),
-            )
+            first_window, stop_window = min(first_window, first[i]), max(stop_window, stop)
+            wide = max(wide, groups[i] + 1)
     wide = (wide + 7) // 8 * 8
     if first_window >= stop_window or float(stop_window - first_window) * wide > room:
         return np.empty((2, 0), np.int64), first_window >= stop_window

@@ -93,12 +93,9 @@ def leaving(shape, grid, clock, span, tuples, mask):
     for at in range(1, len(places)):
         places[at] += places[at - 1]
     # Write each window to its place.
-    numbers, starts, ends = (
-        np.empty(windows, np.int64),
-        np.empty(windows, np.int64),
-        np.empty(windows, np.int64),
-    )
-    counts, sides = np.empty(windows, np.int64), np.empty((2, windows), np.int64)
+    numbers, starts = np.empty(windows, np.int64), np.empty(windows, np.int64)
+    ends, counts = np.empty(windows, np.int64), np.empty(windows, np.int64)
+    sides = np.empty((2, windows), np.int64)
     for w in range(windows):
         definition, end, begin, end_slice = (
             np.uintp(given[GIVEN_SHAPE, w]),

@@ -39,7 +39,7 @@ class Behind:
         self._of_groups = Progress(tables=IN_KERNELS)
 
     def hear(self, punctuation: Linear | GroupWise) -> None:
-        """Take a bound, of columns that the tuples have."""
+        """Update with a bound, of columns that the tuples have."""
         if isinstance(punctuation, Linear):
             self.linear = max(self.linear, punctuation.below)
             self.highest = max(self.highest, self.linear)
@@ -60,9 +60,9 @@ class Behind:
         bounds: int | Integers = self.linear
         if self.highest > self.linear:
             bounds = self.bounds_of(page.batch)
-        behind = passed(times, bounds)
-        self.count += int(behind.sum())
-        return page.filter(~behind) if behind.any() else page
+        late = passed(times, bounds)
+        self.count += int(late.sum())
+        return page.filter(~late) if late.any() else page
 
     def bounds_of(self, columns: pa.RecordBatch) -> Integers:
         """Return the bound for each of some rows, int64 (rows,)."""
@@ -74,7 +74,7 @@ class Behind:
         return {"bounds": [self.linear, self.highest, self.count], "groups": self._of_groups.save()}
 
     def load(self, saved: Saved) -> None:
-        """Take the state that ``save`` returned."""
+        """Restore the state that ``save`` returned."""
         bounds = saved.part("bounds")
         self.linear, self.highest = bounds.integer(0), bounds.integer(1)
         self.count = bounds.integer(2, least=0)
@@ -94,24 +94,24 @@ class BehindGroups(Behind):
         self._own = np.empty(0, np.int64)  # (room,)  bounds of the groups that are known
         self._measure()
 
-    def raise_to(self, slots: Integers, of: Integers, punctuation: GroupWise) -> None:
-        """Take group-wise bounds: that of group ``slots[i]``, which is known, is the one in row ``of[i]``."""
+    def raise_to(self, slots: Integers, rows: Integers, punctuation: GroupWise) -> None:
+        """Raise group-wise bounds: that of group ``slots[i]``, which is known, is the one in row ``rows[i]``."""
         if not len(punctuation):
             return
         self.highest = max(self.highest, int(punctuation.below.max()))
-        np.maximum.at(self._all(), slots, punctuation.below[of])
+        np.maximum.at(self._all(), slots, punctuation.below[rows])
         if len(punctuation.attributes) == len(self._by):
             unknown = np.ones(len(punctuation), np.bool_)
-            unknown[of] = False
+            unknown[rows] = False
             punctuation = punctuation.filter(unknown)
         self._keep(punctuation)
         self._measure()
 
     def of(self, times: Integers, slots: Integers) -> NDArray[np.bool_]:
-        """Tell which tuples are behind the bounds of their groups, bool (rows,), and count them."""
-        behind = passed(times, self.bounds(slots))
-        self.count += int(behind.sum())
-        return behind
+        """Return which tuples are below the bounds of their groups, bool (rows,), and count them."""
+        late = passed(times, self.bounds(slots))
+        self.count += int(late.sum())
+        return late
 
     def bounds(self, slots: Integers) -> Integers:
         """Return the bounds of some groups, int64 (n,)."""
@@ -137,15 +137,15 @@ class BehindGroups(Behind):
     def _measure(self) -> None:
         self.nbytes = self._own.nbytes + self._of_groups.nbytes  # asked for after each message
 
-    def forget(self, kept: Integers) -> None:
-        """Learn that only the groups ``kept`` will be known, in this order."""
+    def forget(self, remaining: Integers) -> None:
+        """Renumber: only the groups ``remaining`` are known from now on, in this order."""
         if self.highest > self.linear:
             own = self._all()
-            gone = (own > self.linear) & (own < FOREVER)
-            gone[kept] = False
-            slots = np.flatnonzero(gone)
+            forgotten = (own > self.linear) & (own < FOREVER)
+            forgotten[remaining] = False
+            slots = np.flatnonzero(forgotten)
             self._keep(GroupWise(self._keys(slots), own[slots]))
-            self._own = own[kept]
+            self._own = own[remaining]
         else:
             self._own = self._own[:0]
         self._known = self._own.size
@@ -155,7 +155,7 @@ class BehindGroups(Behind):
         return {**super().save(), "own": self._all() if self.highest > self.linear else self._own[:0]}
 
     def load(self, saved: Saved) -> None:
-        """Take the state that ``save`` returned; the groups are known by now."""
+        """Restore the state that ``save`` returned; the groups are known by now."""
         super().load(saved)
         self._own = saved.integers("own", (self._groups.size if self.highest > self.linear else 0,))
         self._known = self._own.size

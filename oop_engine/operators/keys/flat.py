@@ -12,7 +12,7 @@ Offsets = NDArray[np.int64] | NDArray[np.int32]
 
 
 def is_same(a: pa.Array, b: pa.Array) -> bool:
-    """Tell whether two arrays are one in memory, which is not used again while it is held, or have the same bytes.
+    """Return whether two arrays are one in memory, which is not used again while it is held, or have the same bytes.
 
     A reader of Parquet makes the dictionary of a row group anew for each page of it: to compare 10,000 texts takes a
     hundredth of the time that it takes to look them up.

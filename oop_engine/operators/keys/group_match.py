@@ -72,12 +72,12 @@ class GroupMatch:
         return coarse.lists.of(coarse.find(punctuation))
 
     def leave(self, slots: Integers) -> None:
-        """Learn that groups need not be found again, unless they come ``again``."""
+        """Note that groups need not be looked up again, unless they come ``again``."""
         for coarse in self._now().values():
             coarse.lists.remove(slots)
 
     def again(self, slots: Integers) -> None:
-        """Learn that groups, which may have left, are to be found."""
+        """Note that groups, which may have been removed, must be looked up."""
         for coarse in self._now().values():
             if (apart := coarse.lists.apart(slots)).size:
                 coarse.lists.again(apart, coarse.codes(self._groups, self._by, apart))

@@ -3,7 +3,7 @@
 A single column that can be seen as integers (also floats, instants, booleans) is its own
 code.  Anything else is hashed, column after column: equal keys have equal codes, and that
 different ones have is so rare that it need not be fast, but it has to be right, so
-whoever found rows by such a code compares the keys (``equal``).
+a caller that finds rows by such a code compares the keys (``equal``).
 """
 
 from __future__ import annotations
@@ -84,13 +84,13 @@ class KeyCodes:
         """Return the memory of key columns, for ``equal_at``; they must be comparable ``in_place``."""
         return [(_fixed(c),) if pa.types.is_primitive(c.type) else offsets_and_bytes(c) for c in columns]
 
-    def equal_at(self, keys: Flat, rows: Rows, others: Flat, of: Rows, same: Marks) -> None:
-        """Take from ``same``, bool (pairs,), those pairs of some ``rows`` and rows ``of`` the others whose keys differ.
+    def equal_at(self, keys: Flat, rows: Rows, others: Flat, other_rows: Rows, same: Marks) -> None:
+        """Clear ``same``, bool (pairs,), of the pairs of ``rows`` and ``other_rows`` of ``others`` whose keys differ.
 
         Both int32 (pairs,).  O(pairs), and O(bytes) of texts.
         """
         for column, other in zip(keys, others, strict=True):
-            (equal_values if len(column) == 1 else equal_bytes)(*column, rows, *other, of, same)
+            (equal_values if len(column) == 1 else equal_bytes)(*column, rows, *other, other_rows, same)
 
     def _single(self, column: pa.Array) -> Ints:
         if pa.types.is_dictionary(column.type):
@@ -121,7 +121,7 @@ def key_hashes(columns: Sequence[pa.Array], rows: int) -> Ints:
 
 
 def _is_flat(kind: pa.DataType) -> bool:
-    """Tell whether values are equal where their bytes are, at a fixed width of at most 64 bits or between offsets."""
+    """Return whether values are equal where their bytes are, at a fixed width of at most 64 bits or between offsets."""
     types = pa.types
     texts = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
     whole = types.is_integer(kind) or (types.is_temporal(kind) and not types.is_interval(kind))

@@ -49,10 +49,10 @@ class KeyRows:
         return slots
 
     def take(self, slots: Integers) -> Page:
-        """Take the rows of some keys out, each named once, in the order of these."""
-        found = self._levels.take_out("slots", slots)
-        rank = looked_up(found.slots.astype(np.int64), slots, np.arange(slots.size), -1)
-        return found.page.take(np.argsort(rank, kind="stable"))
+        """Remove and return the rows of some keys, each given once, in their order."""
+        entries = self._levels.take_out("slots", slots)
+        rank = looked_up(entries.slots.astype(np.int64), slots, np.arange(slots.size), -1)
+        return entries.page.take(np.argsort(rank, kind="stable"))
 
     def put(self, page: Page, slots: Integers) -> None:
         """Put rows in, of keys that have none."""
@@ -67,7 +67,7 @@ class KeyRows:
     def _forget_keys(self) -> None:
         """Forget the keys without a row."""
         page, slots = self._levels.take_all()
-        kept = np.unique(slots).astype(np.int64)
-        renamed = by_slot(kept, np.arange(kept.size), len(self._index), -1)
-        self._index.keep(kept)
+        remaining = np.unique(slots).astype(np.int64)
+        renamed = by_slot(remaining, np.arange(remaining.size), len(self._index), -1)
+        self._index.keep(remaining)
         self._levels.put(PageRows(page, renamed[slots].astype(np.int32)))

@@ -78,14 +78,17 @@ class KeyTable:
         if wanted > self.keys.size:
             self.keys = filled_up(self.keys[: len(self)], room_for(wanted, self.keys.size), 0)
             self.nbytes = self.keys.nbytes + self._places.nbytes
-        least, most = self._range(values)
-        if (found := layout(least, most, wanted, self._lowest, self._places.size)) is not None:
-            self._allot(*found)
+        lowest, highest = self._range(values)
+        if (new_layout := layout(lowest, highest, wanted, self._lowest, self._places.size)) is not None:
+            self._allot(*new_layout)
 
     def _range(self, values: NDArray[Any]) -> tuple[int, int]:
         """Return the least and the greatest of the keys and ``values``; the entry of null may be among them."""
         ends = [
-            int(end) for of in (self.keys[: len(self)], values) if of.size for end in (of.min(), of.max())
+            int(end)
+            for integers in (self.keys[: len(self)], values)
+            if integers.size
+            for end in (integers.min(), integers.max())
         ]
         return min(ends, default=0), max(ends, default=0)
 

@@ -44,28 +44,28 @@ def row_codes(columns: Sequence[pa.Array]) -> tuple[Integers, Integers]:
     return codes, first
 
 
-def _paired(one: Integers, two: Integers) -> tuple[Integers, Integers]:
+def _paired(a: Integers, b: Integers) -> tuple[Integers, Integers]:
     """Number the pairs of two columns of integers; as ``row_codes`` returns."""
-    if not one.size:
-        return one, one
-    low, wide_one = _span(one)
-    least, wide = _span(two)
-    if wide_one * wide > _FITS:
-        one, two = KeyTable().encode(one), KeyTable().encode(two)
-        (low, wide_one), (least, wide) = _span(one), _span(two)
-    if wide_one * wide > _PLACES * one.size:
-        codes = KeyTable().encode((one - low) * wide + (two - least))
+    if not a.size:
+        return a, a
+    low_a, wide_a = _span(a)
+    low_b, wide_b = _span(b)
+    if wide_a * wide_b > _FITS:
+        a, b = KeyTable().encode(a), KeyTable().encode(b)
+        (low_a, wide_a), (low_b, wide_b) = _span(a), _span(b)
+    if wide_a * wide_b > _PLACES * a.size:
+        codes = KeyTable().encode((a - low_a) * wide_b + (b - low_b))
         return codes, _first_of(codes)
-    numbers, first = np.empty((2, one.size), np.int64)
-    free = np.full(wide_one * wide, -1, np.int32)
-    many = pairs(_fixed(one), _fixed(two), (low, least), wide, free, numbers, first)
+    numbers, first = np.empty((2, a.size), np.int64)
+    free = np.full(wide_a * wide_b, -1, np.int32)
+    many = pairs(_fixed(a), _fixed(b), (low_a, low_b), wide_b, free, numbers, first)
     return numbers, first[:many].copy()
 
 
 def _span(values: Integers) -> tuple[int, int]:
     """Return the least value, and how many there may be from there to the greatest."""
-    least = int(values.min())
-    return least, int(values.max()) - least + 1
+    lowest = int(values.min())
+    return lowest, int(values.max()) - lowest + 1
 
 
 def _fixed(values: Integers) -> Integers:

@@ -11,7 +11,7 @@ __all__ = ["RowLists"]
 
 
 class RowLists:
-    """The rows of each group; rows are numbered as they come.  O(1) a row that is added, removed or asked for.
+    """The rows of each group; rows are numbered as they come.  O(1) a row that is added, removed or read.
 
     ``rows``: how many have come.  ``nbytes``: 8 for each of them and 4 for each group, with room for as many more.
 
@@ -31,7 +31,7 @@ class RowLists:
         return self._head.nbytes + self._after.nbytes + self._before.nbytes
 
     def add(self, groups: Integers) -> None:
-        """Learn the groups int64 (n,) of the next n rows."""
+        """Add the next n rows, of groups int64 (n,)."""
         if not groups.size:
             return
         rows = np.arange(self.rows, self.rows + groups.size)
@@ -49,11 +49,11 @@ class RowLists:
     def apart(self, rows: Integers) -> Integers:
         """Return those of some rows that were removed."""
         rows = rows[rows < self.rows]
-        found: Integers = rows[self._before[rows] == kernels.APART]
-        return found
+        apart_rows: Integers = rows[self._before[rows] == kernels.APART]
+        return apart_rows
 
     def remove(self, rows: Integers) -> None:
-        """Take rows out of their lists, where they are in one."""
+        """Remove rows from their lists, where they are in one."""
         kernels.unlink(self._head, self._after, self._before, rows[rows < self.rows])
 
     def of(self, groups: Integers) -> tuple[Integers, Integers]:

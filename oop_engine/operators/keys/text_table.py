@@ -1,6 +1,6 @@
 """The text table: codes of texts and of bytes, read in kernels where Arrow has them.
 
-Keys that end leave with the table: whoever forgets groups makes a new one of those that stay
+Keys that end are removed with the table: a caller that forgets groups makes a new one of those that remain
 (``GroupIndex.keep``).
 """
 
@@ -143,7 +143,7 @@ class TextTable:
         return codes
 
     def _encode(self, kernel: Any, given: tuple[Any, ...], flat: tuple[Any, ...], codes: Integers) -> None:
-        """Let a kernel write codes, and make room where it stops."""
+        """Write codes by a kernel, and make room where it stops."""
         done = 0
         while (done := kernel(*given, self._table, self.sizes, codes, done)) < codes.size:
             self._grow(flat[0], done if given[0] is flat[0] else int(given[0][done]))
@@ -176,20 +176,20 @@ class TextTable:
                 self._measure()
             texts, places = self._all, codes.astype(index)
         else:
-            some = occurring(codes, len(self))
+            used = occurring(codes, len(self))
             place = np.zeros(len(self), index)
-            place[some] = np.arange(some.size)
-            texts, places = self._plain(some, kind.value_type), place[codes]
+            place[used] = np.arange(used.size)
+            texts, places = self._plain(used, kind.value_type), place[codes]
         indexes = pa.array(places, mask=codes == null if null >= 0 else None)
         return pa.DictionaryArray.from_arrays(indexes, texts, ordered=kind.ordered)
 
     def _measure(self) -> None:
-        held = self._words.nbytes + self._heap.nbytes + self._places.nbytes + self.sizes.nbytes
+        total_bytes = self._words.nbytes + self._heap.nbytes + self._places.nbytes + self.sizes.nbytes
         if self._all is not None:
-            held += self._all.get_total_buffer_size()
+            total_bytes += self._all.get_total_buffer_size()
         if self._seen is not None:
-            held += self._seen[0].get_total_buffer_size() + self._seen[1].nbytes
-        self.nbytes = held  # asked for after each message
+            total_bytes += self._seen[0].get_total_buffer_size() + self._seen[1].nbytes
+        self.nbytes = total_bytes  # asked for after each message
 
 
 @cache
@@ -215,7 +215,7 @@ def _valid(column: pa.Array) -> Marks:
 
 
 def _is_texts(kind: pa.DataType) -> bool | None:
-    """Tell whether values are texts; None: they are neither texts nor bytes."""
+    """Return whether values are texts; None: they are neither texts nor bytes."""
     types = pa.types
     if is_text(kind) or types.is_string_view(kind):
         return True

@@ -137,8 +137,8 @@ class Consolidate(Operator):
         self._closing.load(state)
 
     def describe(self) -> str:
-        asked = ", ".join(
+        aggregates = ", ".join(
             f"{name}={describe_value(aggregate)}" for name, aggregate in self.aggregates.items()
         )
         by = f"; by {', '.join(self.by)}" if self.by else ""
-        return f"Consolidate({describe_value(self.windows)}; {asked}{by})"
+        return f"Consolidate({describe_value(self.windows)}; {aggregates}{by})"

@@ -107,7 +107,9 @@ class LowLevelAggregate(Operator):
         if not isinstance(rows, PaneRows) or len(rows.grids) > 1:
             msg = f"{_WHAT}: windows must be on one grid; got {describe_value(self.windows)}: use PartialAggregate"
             raise GraphError(msg)
-        if lists := [name for name, asked in self.aggregates.items() if is_ragged(asked.parts(schema))]:
+        if lists := [
+            name for name, aggregate in self.aggregates.items() if is_ragged(aggregate.parts(schema))
+        ]:
             msg = (
                 f"{_WHAT}: a table of fixed size has no room for states of any length (lists, texts); "
                 f"{', '.join(lists)} must have others: use PartialAggregate"
@@ -165,9 +167,9 @@ class LowLevelAggregate(Operator):
                 yield from self._put_out(self._table.close(self._below.below, int(self._rows.bound(due))))
                 yield from self._bound()
             case GroupWise(groups, below) if set(punctuation.attributes) <= set(self.by):
-                slots, of = self._match.of(punctuation)
+                slots, rows = self._match.of(punctuation)
                 bounds = self._rows.bound(below)
-                yield from self._put_out(self._table.close_groups(slots, bounds[of]))
+                yield from self._put_out(self._table.close_groups(slots, bounds[rows]))
                 for grown in self._progress.advance(0, GroupWise(groups, bounds)):
                     yield 0, grown
         self._forget()
@@ -189,16 +191,16 @@ class LowLevelAggregate(Operator):
         known = len(self._groups)
         if not self.by or (len(self._table) and known <= 2 * self.slots + _DEAD):
             return
-        kept = occurring(self._table.groups, known)
+        in_use = occurring(self._table.groups, known)
         groups = np.full(known, -1)
-        groups[kept] = np.arange(kept.size)
+        groups[in_use] = np.arange(in_use.size)
         self._table.rename(groups)
-        self._groups.keep(kept)
+        self._groups.keep(in_use)
 
     def state(self) -> State:
-        held = self._table.nbytes + self._groups.nbytes + self._match.nbytes + self._progress.nbytes
+        nbytes = self._table.nbytes + self._groups.nbytes + self._match.nbytes + self._progress.nbytes
         taken = len(self._table)
-        return State(partials=taken, groups=len(self._groups) if taken else 0, nbytes=held)
+        return State(partials=taken, groups=len(self._groups) if taken else 0, nbytes=nbytes)
 
     def save(self) -> dict[str, Any]:
         return {
@@ -213,7 +215,9 @@ class LowLevelAggregate(Operator):
         self._progress.load(state.part("progress"))
 
     def describe(self) -> str:
-        asked = ", ".join(f"{name}={describe_value(one)}" for name, one in self.aggregates.items())
+        aggregates = ", ".join(
+            f"{name}={describe_value(aggregate)}" for name, aggregate in self.aggregates.items()
+        )
         by = f"; by {', '.join(self.by)}" if self.by else ""
         table = f"{self.slots} slots, {describe_value(self.flush)}"
-        return f"{_WHAT}({describe_value(self.windows)}; {asked}{by}; {table})"
+        return f"{_WHAT}({describe_value(self.windows)}; {aggregates}{by}; {table})"

@@ -102,8 +102,8 @@ class PartialAggregate(Operator):
                 yield from self._grown(Linear(int(self._rows.bound(below))))
             case GroupWise(groups, below) if set(punctuation.attributes) <= set(self.by):
                 yield from self._grown(GroupWise(groups, self._rows.bound(below)))
-            case Watermark(of) if set(punctuation.attributes) <= set(self.by):
-                yield from self._grown(punctuation.with_bounds(self._rows.bound(of.below)))
+            case Watermark(bound) if set(punctuation.attributes) <= set(self.by):
+                yield from self._grown(punctuation.with_bounds(self._rows.bound(bound.below)))
 
     def _grown(self, punctuation: Punctuation) -> Iterator[Emission]:
         for grown in self._progress.advance(0, punctuation):
@@ -119,8 +119,8 @@ class PartialAggregate(Operator):
         self._progress.load(state.part("progress"))
 
     def describe(self) -> str:
-        asked = ", ".join(
+        aggregates = ", ".join(
             f"{name}={describe_value(aggregate)}" for name, aggregate in self.aggregates.items()
         )
         by = f"; by {', '.join(self.by)}" if self.by else ""
-        return f"PartialAggregate({describe_value(self.windows)}; {asked}{by})"
+        return f"PartialAggregate({describe_value(self.windows)}; {aggregates}{by})"

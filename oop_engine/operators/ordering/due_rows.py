@@ -4,7 +4,7 @@ A punctuation that closes a window of many groups, or purges many tuples without
 Nothing behind the operator needs them in one piece: they can leave a few with each message, as long as the
 bounds behind the operator stay at the earliest row that is still here.
 
-Rows in answer to tuples go at once; they are due to nobody but punctuation.
+Rows in answer to tuples are emitted at once; only rows in answer to punctuation are delayed.
 
 Source: slow-flush of the thesis, 8.3.3, for complete rows in place of partial aggregates.
 """
@@ -72,8 +72,8 @@ class DueRows:
     @property
     def nbytes(self) -> int:
         """Bytes of the rows and bounds that are held."""
-        held = self._rows.held_bytes if len(self) else 0
-        return held + self._born.nbytes + self._waiting.nbytes + self._progress.nbytes
+        row_bytes = self._rows.held_bytes if len(self) else 0
+        return row_bytes + self._born.nbytes + self._waiting.nbytes + self._progress.nbytes
 
     def behind_page(self, emissions: Iterable[Emission], tuples: int) -> Iterator[Emission]:
         """Pass the answer to a page on, and let rows go for its tuples."""
@@ -110,7 +110,7 @@ class DueRows:
         }  # fmt: skip
 
     def load(self, saved: Saved) -> None:
-        """Take the state that ``save`` returned."""
+        """Restore the state that ``save`` returned."""
         self._rows = Page(self._schema, saved.batch("rows", self._schema.fields))
         self._born = saved.integers("born", (len(self._rows),))
         self._answers, self._tuples = saved.integer("answers", least=0), saved.integer("tuples", least=0)
@@ -156,12 +156,12 @@ class DueRows:
     def _capped(self, bound: Punctuation) -> Punctuation | None:
         if not len(self):
             return bound
-        least = int(self._rows.times[0])
+        earliest = int(self._rows.times[0])
         match bound:
             case Linear(below):
-                return Linear(min(below, least))
+                return Linear(min(below, earliest))
             case Watermark(Linear(below)):
-                return Watermark(Linear(min(below, least)))
+                return Watermark(Linear(min(below, earliest)))
             case GroupWise(groups, below):
                 least_of = self._least_of(groups)
                 if (waits := below > least_of).any():
@@ -173,8 +173,8 @@ class DueRows:
         """Return the time of the earliest row of each group that is here, ``FOREVER``: there is none."""
         index = GroupIndex(groups.schema.types, IN_KERNELS)
         slots = index.encode(groups.columns, groups.num_rows)
-        of = index.find([self._rows.column(name) for name in groups.schema.names], len(self))
-        least = np.full(len(index), FOREVER)
-        np.minimum.at(least, of[of >= 0], self._rows.times[of >= 0])
-        found: Integers = least[slots]
-        return found
+        slot_of = index.find([self._rows.column(name) for name in groups.schema.names], len(self))
+        earliest = np.full(len(index), FOREVER)
+        np.minimum.at(earliest, slot_of[slot_of >= 0], self._rows.times[slot_of >= 0])
+        of_slots: Integers = earliest[slots]
+        return of_slots

@@ -44,7 +44,7 @@ class ReorderBuffer:
         self.tuples = self.nbytes = 0
 
     def add(self, page: Page) -> None:
-        """Take a page's rows.  O(rows), and O(log tuples) a row for merging small pages."""
+        """Add a page's rows.  O(rows), and O(log tuples) a row for merging small pages."""
         if not page.rows:
             return
         page = page.without_arrival()
@@ -98,7 +98,7 @@ class ReorderBuffer:
         }
 
     def load(self, saved: Saved) -> None:
-        """Take the state that ``save`` returned; the buffer is empty."""
+        """Restore the state that ``save`` returned; the buffer is empty."""
         runs, serials = KeptPage.loaded(saved.part("runs"), self._schema), saved.part("serials")
         for i, run in enumerate(runs):
             run.serial = serials.integer(i)

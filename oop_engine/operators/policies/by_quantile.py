@@ -73,8 +73,8 @@ class _Quantile(RunningBound):
         self._memory = np.array([NEVER, NEVER, 0, 0, 0])
 
     def after(self, page: Page) -> Bounds:
-        found: Bounds = quantile_behind(page.times, self._share, self._last, self._counts, self._memory)
-        return found
+        bounds: Bounds = quantile_behind(page.times, self._share, self._last, self._counts, self._memory)
+        return bounds
 
     @property
     def nbytes(self) -> int:
@@ -87,7 +87,7 @@ class _Quantile(RunningBound):
     def load(self, saved: Saved) -> None:
         memory = saved.part("memory")
         largest, bound, came = memory.integer(0), memory.integer(1), memory.integer(2, least=0)
-        cell, kept = memory.integer(3, least=0, most=CELLS - 1), min(came, self._last.size)
-        self._last[:kept] = saved.integers("last", (kept,), least=0, below=CELLS)
-        self._counts = np.bincount(self._last[:kept], minlength=CELLS)
+        cell, rows = memory.integer(3, least=0, most=CELLS - 1), min(came, self._last.size)
+        self._last[:rows] = saved.integers("last", (rows,), least=0, below=CELLS)
+        self._counts = np.bincount(self._last[:rows], minlength=CELLS)
         self._memory = np.array([largest, bound, came, cell, self._counts[: cell + 1].sum()])

@@ -73,18 +73,18 @@ class GroupProgress:
         return np.flatnonzero(due(self.bounds, self._slots, stream, self._table, self._last)) + 1
 
     def note(self, start: int, stop: int) -> None:
-        """Let rows of the page at hand pass: their bounds hold from now on."""
+        """Advance past rows of the current page: their bounds apply from now on."""
         slots = self._slots[start:stop]
         self._table[_NOW, slots] = self.bounds[start:stop]  # the last one stays
         self._moved.append(slots)
-        if sum(some.size for some in self._moved) > 2 * len(self._index):
+        if sum(slots.size for slots in self._moved) > 2 * len(self._index):
             self._moved = [self._all_moved()]
 
     def _all_moved(self) -> Ints:
         return occurring(np.concatenate([*self._moved, np.empty(0, np.int64)]), len(self._index))
 
     def let_go(self) -> None:
-        """Let go of the page at hand."""
+        """Release the current page."""
         self._slots = self.bounds = np.empty(0, np.int64)
 
     def grown(self, linear: int) -> GroupWise | None:
@@ -100,12 +100,12 @@ class GroupProgress:
         return GroupWise(keys, now)
 
     def overtaken(self, linear: int) -> None:
-        """Learn that something else than a page has moved the whole stream."""
+        """Record that something else than a page has advanced the whole stream."""
         self._last[0] += 1
         self.forget(linear)
 
     def forget(self, linear: int) -> None:
-        """Let go of groups whose bound the stream has reached, once they are the most.
+        """Drop groups whose bound the stream has reached, once they are the majority.
 
         That cannot be seen from outside: where they come again, they start behind ``linear``.
         """
@@ -114,14 +114,14 @@ class GroupProgress:
             return
         bounds = shift(self._largest[:size].max(axis=1), -self._slack)
         self._looks.note(bounds)
-        kept = bounds > linear
+        remaining = bounds > linear
         if (leader := int(self._last[1])) >= 0:
-            kept[leader] = linear < FOREVER
-        slots = np.flatnonzero(kept)
+            remaining[leader] = linear < FOREVER
+        slots = np.flatnonzero(remaining)
         if 2 * slots.size > size or slots.size == size:
             return
         moved = self._all_moved()
-        self._moved = [np.searchsorted(slots, moved[kept[moved]])]
+        self._moved = [np.searchsorted(slots, moved[remaining[moved]])]
         self._looks.note(bounds[slots])
         self._index.keep(slots)
         self._largest, self._table = self._largest[slots], self._table[:, slots]

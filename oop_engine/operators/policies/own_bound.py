@@ -21,26 +21,24 @@ def running_of(policy: Policy, schema: Schema, place: str) -> RunningBound:
     """Return a fresh running bound of ``policy``, one of others with checks; raises ``GraphError`` if it gives none."""
     kind = type(policy).__name__
     try:
-        found: Any = policy.running(schema, place)
+        running: Any = policy.running(schema, place)
     except EngineError:
         raise
     except Exception as error:
         method = "lag" if hasattr(policy, "lag") else "running"
         msg = f"{place}: {kind}.{method} failed: {type(error).__name__}: {error}"
         raise GraphError(msg) from error
-    if not isinstance(found, RunningBound):
-        msg = (
-            f"{place}: {kind}.running must return a RunningBound; got {found!r:.60} ({type(found).__name__})"
-        )
+    if not isinstance(running, RunningBound):
+        msg = f"{place}: {kind}.running must return a RunningBound; got {running!r:.60} ({type(running).__name__})"
         raise GraphError(msg)
-    if is_ours(type(found)):
-        return found
-    every: object = found.clock_every
+    if is_ours(type(running)):
+        return running
+    every: object = running.clock_every
     if every is not None and (type(every) is not int or every < 1):
         wanted = f"None, or a whole number of {schema.unit} above 0"
-        msg = f"{place}: {type(found).__name__}: clock_every must be {wanted}; got {every!r:.60}"
+        msg = f"{place}: {type(running).__name__}: clock_every must be {wanted}; got {every!r:.60}"
         raise GraphError(msg)
-    return _OwnBound(found)
+    return _OwnBound(running)
 
 
 class _OwnBound(RunningBound):
@@ -52,10 +50,10 @@ class _OwnBound(RunningBound):
         self._fresh = _content(inner)
 
     def after(self, page: Page) -> Bounds:
-        found: Any = self._inner.after(page)
-        bounds = np.asarray(found)
+        returned: Any = self._inner.after(page)
+        bounds = np.asarray(returned)
         if bounds.shape != (len(page),) or bounds.dtype.kind not in "iu":
-            got = f"{bounds.dtype} {bounds.shape}" if bounds.dtype.kind != "O" else repr(found)[:60]
+            got = f"{bounds.dtype} {bounds.shape}" if bounds.dtype.kind != "O" else repr(returned)[:60]
             msg = f"{self._name}: after must return the bound after each row, int64 ({len(page)},); got {got}"
             raise ContractError(msg)
         less = np.flatnonzero(bounds[1:] < bounds[:-1])
@@ -76,12 +74,10 @@ class _OwnBound(RunningBound):
         return super().over(page, bounds, granularity, soft)
 
     def on_clock(self, now: int) -> int:
-        found: Any = self._inner.on_clock(now)
-        if isinstance(found, int | np.integer) and not isinstance(found, bool):
-            return int(found)
-        msg = (
-            f"{self._name}: on_clock must return a bound, an int; got {found!r:.60} ({type(found).__name__})"
-        )
+        returned: Any = self._inner.on_clock(now)
+        if isinstance(returned, int | np.integer) and not isinstance(returned, bool):
+            return int(returned)
+        msg = f"{self._name}: on_clock must return a bound, an int; got {returned!r:.60} ({type(returned).__name__})"
         raise ContractError(msg)
 
     @property
@@ -89,16 +85,18 @@ class _OwnBound(RunningBound):
         return self._inner.nbytes
 
     def save(self) -> dict[str, Any]:
-        found: object = self._inner.save()
-        if not isinstance(found, dict):
-            msg = f"{self._name}: save must return a dictionary of the parts of its state; got {found!r:.80}"
+        returned: object = self._inner.save()
+        if not isinstance(returned, dict):
+            msg = (
+                f"{self._name}: save must return a dictionary of the parts of its state; got {returned!r:.80}"
+            )
             raise SnapshotError(msg)
-        if not found and self._fresh is not None and _content(self._inner) != self._fresh:
+        if not returned and self._fresh is not None and _content(self._inner) != self._fresh:
             names = ", ".join(vars(self._inner))
             lost = "so a restart would lose it: write save and load"
             msg = f"{self._name}: keeps a state ({names}) and saves none, {lost}"
             raise SnapshotError(msg)
-        return found
+        return returned
 
     def load(self, saved: Saved) -> None:
         self._inner.load(saved)

@@ -221,18 +221,18 @@ class _Lull(RunningBound):
         self._last: int | None = None  # the last arrival (of drift: the largest time); None: at the next tick
 
     def after(self, page: Page) -> Bounds:
-        found = self._inner.after(page)
+        bounds = self._inner.after(page)
         if page.arrival is None or not len(page):
             self._last = None if len(page) else self._last
-            return found
+            return bounds
         first = page.arrival[0] if self._last is None else self._last
         before = np.concatenate([[first], page.arrival[:-1]])
         silent = shift(page.arrival, -self._threshold) > before  # a difference could wrap round
         self._last = int(page.arrival[-1])
         if silent.any():
             clock = np.where(silent, shift(np.minimum(page.arrival, FOREVER - 1), -self._slack), NEVER)
-            np.maximum(found, np.maximum.accumulate(clock), out=found)
-        return found
+            np.maximum(bounds, np.maximum.accumulate(clock), out=bounds)
+        return bounds
 
     def on_clock(self, now: int) -> int:
         if self._last is None:

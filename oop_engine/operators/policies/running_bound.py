@@ -67,10 +67,10 @@ class RunningBound:
         """
         if soft is not None:  # each by itself
             (below, _), late, _ = self.over(page, bounds, granularity)
-            (expected, _), behind, _ = soft.over(page, bounds[::-1], granularity)
-            if behind is not None and late is not None:
-                behind &= ~late
-            return (below, expected), late, (0 if behind is None else int(np.count_nonzero(behind)))
+            (expected, _), soft_late, _ = soft.over(page, bounds[::-1], granularity)
+            if soft_late is not None and late is not None:
+                soft_late &= ~late
+            return (below, expected), late, (0 if soft_late is None else int(np.count_nonzero(soft_late)))
         after = np.maximum(floored(self.after(page), granularity), bounds[0])
         late = np.concatenate([page.times[:1] < bounds[0], page.times[1:] < after[:-1]])
         return (int(after[-1]) if len(page) else bounds[0], bounds[1]), (late if late.any() else None), 0
@@ -89,7 +89,7 @@ class RunningBound:
         return {}
 
     def load(self, saved: Saved) -> None:
-        """Take the state that ``save`` returned."""
+        """Restore the state that ``save`` returned."""
 
 
 class Policy(ABC):
@@ -103,7 +103,7 @@ class Policy(ABC):
         """
 
     def uses_arrival(self) -> bool:
-        """Tell whether bounds depend on when tuples arrive (the default), and not on their order alone."""
+        """Return whether bounds depend on when tuples arrive (the default), and not on their order alone."""
         return True
 
 
@@ -114,7 +114,7 @@ P = TypeVar("P", bound=type[Policy])
 
 
 def register_policy(policy: P) -> P:
-    """Let declarations name a policy by its class; a decorator.
+    """Register a policy, so that declarations can name its class; a decorator.
 
     Raises ``UsageError`` if there is one of this name in another module.
     """
@@ -138,8 +138,8 @@ class Lag(Policy):
 
 def checked_lag(policy: Lag, schema: Schema, place: str) -> tuple[int, int]:
     """Return the ``lag`` of a policy; raises ``GraphError`` unless it is a number of tuples, and a length in units."""
-    found: Any = policy.lag(schema, place)
-    numbers = found if isinstance(found, tuple) and len(found) == 2 else (None, None)
+    lag: Any = policy.lag(schema, place)
+    numbers = lag if isinstance(lag, tuple) and len(lag) == 2 else (None, None)
     if all(
         isinstance(each, int | np.integer) and not isinstance(each, bool) and each >= 0 for each in numbers
     ):
@@ -147,7 +147,7 @@ def checked_lag(policy: Lag, schema: Schema, place: str) -> tuple[int, int]:
         if count <= MOST_ROWS:
             return count, slack
     wanted = f"a number of tuples, from 0 to 2**30, and of {schema.unit}, from 0 on, as ints"
-    got = f'{found!r:.60} ({type(found).__name__}): schema.length("5 s", place) returns a length in units'
+    got = f'{lag!r:.60} ({type(lag).__name__}): schema.length("5 s", place) returns a length in units'
     msg = f"{place}: {type(policy).__name__}.lag must return (count, slack), {wanted}; got {got}"
     raise GraphError(msg)
 
@@ -161,13 +161,13 @@ class _Trailing(RunningBound):
 
     def after(self, page: Page) -> Bounds:
         if self._largest.size > 1:
-            found: Bounds = nth_largest(page.times, np.zeros(len(page), np.int64), self._largest)
+            largest: Bounds = nth_largest(page.times, np.zeros(len(page), np.int64), self._largest)
         else:
-            found = np.maximum.accumulate(page.times)
-            np.maximum(found, self._largest[0, 0], out=found)
-            self._largest[0, 0] = found[-1] if found.size else self._largest[0, 0]
+            largest = np.maximum.accumulate(page.times)
+            np.maximum(largest, self._largest[0, 0], out=largest)
+            self._largest[0, 0] = largest[-1] if largest.size else self._largest[0, 0]
         # A tuple may have the largest integer as its time; that does not end the stream.
-        return shift(np.minimum(found, FOREVER - 1, out=found), -self._slack)
+        return shift(np.minimum(largest, FOREVER - 1, out=largest), -self._slack)
 
     def over(
         self, page: Page, bounds: tuple[int, int], granularity: int | None, soft: RunningBound | None = None
@@ -180,12 +180,12 @@ class _Trailing(RunningBound):
             np.array([self._largest[0, 0], *bounds, 0, 0]),
         )  # one for both: they see all pages
         late = np.empty(times.size, np.bool_)
-        found, allowed = trail(times, self._slack, other._slack, granularity or 1, memory, late)
+        late_rows, soft_late = trail(times, self._slack, other._slack, granularity or 1, memory, late)
         largest, below, expected, *reach = memory.tolist()
         self._largest[0, 0] = other._largest[0, 0] = largest
         if times.size:
             page.reach = times, reach[0], reach[1]
-        return (below, expected), (late if found else None), allowed
+        return (below, expected), (late if late_rows else None), soft_late
 
     @property
     def nbytes(self) -> int:
@@ -207,11 +207,11 @@ def check_policy(policy: object, place: str) -> None:
 
 def length_of(length: Length, schema: Schema, place: str, least: int = 0) -> int:
     """Return a length in the schema's unit.  Raises ``GraphError`` if it is below ``least``."""
-    found = schema.length(length, place)
-    if found < least:
+    units = schema.length(length, place)
+    if units < least:
         msg = f"{place} must be at least {least} {schema.unit}; got {length!r}"
         raise GraphError(msg)
-    return found
+    return units
 
 
 def floored(bounds: Bounds, granularity: int | None) -> Bounds:

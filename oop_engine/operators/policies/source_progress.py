@@ -79,11 +79,11 @@ class SourceProgress:
         return self._cut(page, apart=apart)
 
     def takes_with(self, soft: SourceProgress, page: Page) -> bool:
-        """Tell whether ``take_with`` does for a page: it comes as a whole, and there are no bounds of groups."""
-        mine, its = self._progress, soft._progress
-        if self._groups is not None or soft._groups is not None or mine.groups or its.groups:
+        """Return whether ``take_with`` does for a page: it comes as a whole, and there are no bounds of groups."""
+        mine, theirs = self._progress, soft._progress
+        if self._groups is not None or soft._groups is not None or mine.groups or theirs.groups:
             return False
-        return max(mine.linear, its.linear) < FOREVER and (page.arrival is None or self._every is None)
+        return max(mine.linear, theirs.linear) < FOREVER and (page.arrival is None or self._every is None)
 
     def take_with(self, soft: SourceProgress, page: Page) -> tuple[PagePart, int, list[Punctuation]]:
         """Take a page as a whole for this progress and for the watermarks of ``soft``.
@@ -91,26 +91,26 @@ class SourceProgress:
         Returns it, how many of its rows are behind a watermark alone, and the punctuation behind it.
         """
         before = self._progress.linear, soft._progress.linear
-        found = self._running.over(page, before, self._every, soft._running)
-        (below, expected), late, allowed = found
-        behind = self._progress.advance(0, Linear(below)) if below > before[0] else []
+        reached = self._running.over(page, before, self._every, soft._running)
+        (below, expected), late, allowed = reached
+        messages = self._progress.advance(0, Linear(below)) if below > before[0] else []
         if expected > before[1]:
             soft._progress.advance(0, Linear(expected))
-            behind += self._progress.advance(0, Watermark(Linear(expected)))
-        return PagePart(page, late), allowed, behind
+            messages += self._progress.advance(0, Watermark(Linear(expected)))
+        return PagePart(page, late), allowed, messages
 
     def _cut(self, page: Page, *, apart: bool) -> Iterator[PagePart | Punctuation]:
         before = self._progress.linear
         linear = np.maximum(floored(self._running.after(page), self._every), before)
-        held, stops = self._held(page, before, linear)
-        if held is not None and apart:
-            stops = np.union1d(stops, _before_late(page, held, before, linear))
+        group_bounds, stops = self._held(page, before, linear)
+        if group_bounds is not None and apart:
+            stops = np.union1d(stops, _before_late(page, group_bounds, before, linear))
         start = 0
         for stop in stops.tolist():
-            yield from self._part(page, start, stop, held)
+            yield from self._part(page, start, stop, group_bounds)
             yield from self._advance(int(linear[stop - 1]))
             start = stop
-        yield from self._part(page, start, len(page), held)
+        yield from self._part(page, start, len(page), group_bounds)
         if self._groups is not None:
             self._groups.let_go()
             if self._progress.linear > before:
@@ -120,24 +120,24 @@ class SourceProgress:
         before = self._progress.linear
         (below, _), late, _ = self._running.over(page, (before, before), self._every)
         if self._progress.groups or before == FOREVER:
-            behind = passed(page.times, self._progress.bounds(page.batch))
-            late = behind if late is None else behind | late
+            late_in_group = passed(page.times, self._progress.bounds(page.batch))
+            late = late_in_group if late is None else late_in_group | late
         return [PagePart(page, late), *(self._progress.advance(0, Linear(below)) if below > before else ())]
 
     def _held(self, page: Page, before: int, linear: Ints) -> tuple[Ints | None, Ints]:
         """Return the bound for each row, if that grows within a part; and where punctuation is due."""
         stops = cut_rows(linear, before)
-        held = None
+        row_bounds = None
         if self._every is None:
             stops = np.full(min(stops.size, 1), len(page))
-            held = np.concatenate([[before], linear[:-1]])[: len(page)]
+            row_bounds = np.concatenate([[before], linear[:-1]])[: len(page)]
         if self._groups is not None and len(page):
             stops = np.union1d(stops, self._groups.take(page, before, linear))
-            if held is not None:  # a row that is behind its group does not move it
-                np.maximum(held, self._groups.bounds, out=held)
-        return held, stops
+            if row_bounds is not None:  # a row that is behind its group does not move it
+                np.maximum(row_bounds, self._groups.bounds, out=row_bounds)
+        return row_bounds, stops
 
-    def _part(self, page: Page, start: int, stop: int, held: Ints | None) -> Iterator[PagePart]:
+    def _part(self, page: Page, start: int, stop: int, row_bounds: Ints | None) -> Iterator[PagePart]:
         if start == stop:
             return
         part = page if stop - start == len(page) else page.slice(start, stop)
@@ -146,8 +146,8 @@ class SourceProgress:
         bounds: int | Ints = self._progress.linear
         if self._progress.groups:
             bounds = self._progress.bounds(part.batch)
-        if held is not None:
-            bounds = np.maximum(bounds, held[start:stop])
+        if row_bounds is not None:
+            bounds = np.maximum(bounds, row_bounds[start:stop])
         late = passed(part.times, bounds)
         yield PagePart(part, late if np.count_nonzero(late) else None, bounds)
 
@@ -160,7 +160,7 @@ class SourceProgress:
             self._groups.overtaken(self._progress.linear)
 
     def clock(self, now: int) -> Iterator[Punctuation]:
-        """Learn that the arrival clock shows ``now``; yield the punctuation that follows."""
+        """Process a tick of the arrival clock at ``now``; yield the punctuation that follows."""
         below = self._running.on_clock(now)
         if not self._running.exact_ticks:
             below = int(floored(np.array([below]), self._every)[0])
@@ -191,15 +191,15 @@ class SourceProgress:
         }
 
     def load(self, saved: Saved) -> None:
-        """Take the state that ``save`` returned."""
+        """Restore the state that ``save`` returned."""
         self._running.load(saved.part("running"))
         if self._groups is not None:
             self._groups.load(saved.part("groups"))
         self._progress.load(saved.part("progress"))
 
 
-def _before_late(page: Page, held: Ints, before: int, linear: Ints) -> Ints:
+def _before_late(page: Page, row_bounds: Ints, before: int, linear: Ints) -> Ints:
     """Return the rows that are late behind a bound not put out yet: its punctuation has to go first."""
-    rows = np.flatnonzero(page.times < held)
+    rows = np.flatnonzero(page.times < row_bounds)
     rows = rows[rows > 0]
     return rows[cut_rows(linear[rows - 1], before) - 1]

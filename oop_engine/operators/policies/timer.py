@@ -63,10 +63,10 @@ class _Timed(RunningBound):
         self._bound = NEVER
 
     def after(self, page: Page) -> Bounds:
-        found = self._inner.after(page)
-        if found.size:
-            self._bound = max(self._bound, int(found[-1]))
-        return found
+        bounds = self._inner.after(page)
+        if bounds.size:
+            self._bound = max(self._bound, int(bounds[-1]))
+        return bounds
 
     def on_clock(self, now: int) -> int:
         return max(self._bound, self._inner.on_clock(now))

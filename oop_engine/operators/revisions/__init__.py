@@ -1,1 +1,1 @@
-"""Revision streams: rows that are put out, and taken back."""
+"""Revision streams: rows that are emitted, and retracted."""

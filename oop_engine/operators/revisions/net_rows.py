@@ -1,4 +1,4 @@
-"""Net rows: a revision stream without the rows that were taken back."""
+"""Net rows: a revision stream without the retracted rows."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class NetRows:
         return Page(self.plain, self.rows(slots)), slots, self._counts[slots]
 
     def drop(self, slots: Integers) -> None:
-        """Let the rows of some slots be there no more; slots change."""
+        """Remove the rows of some slots; slots change."""
         self._drop(slots)
 
     def content(self) -> Page:
@@ -125,22 +125,22 @@ class NetRows:
             self._keep(self._counts[: self._index.size] != 0)
 
     def take(self, bound: Linear | GroupWise) -> Page | None:
-        """Take out the rows that a punctuation passes, by time, each as often as it is there; None: there are none.
+        """Remove and return the rows that a punctuation passes, by time, with their multiplicity; None: there are none.
 
-        Raises ``ContractError`` if one was taken back more often than it was put out.
+        Raises ``ContractError`` if one was retracted more often than it was emitted.
         """
-        some = self._passed(bound)
+        passed_slots = self._passed(bound)
         self.behind.hear(bound)
-        counts = self._counts[some]
+        counts = self._counts[passed_slots]
         if (counts < 0).any():
-            row = rows_of(self.rows(some[counts < 0][:1]))
+            row = rows_of(self.rows(passed_slots[counts < 0][:1]))
             msg = f"a revision stream: a row is taken back at most as often as it is put out; got one more of {row}"
             raise ContractError(msg)
-        by_time = some[np.argsort(self._times[some], kind="stable")]
+        by_time = passed_slots[np.argsort(self._times[passed_slots], kind="stable")]
         by_time = np.repeat(by_time, self._counts[by_time])
-        found = Page(self.plain, self.rows(by_time)) if by_time.size else None
-        self._drop(some)
-        return found
+        net = Page(self.plain, self.rows(by_time)) if by_time.size else None
+        self._drop(passed_slots)
+        return net
 
     def forget(self, bound: Linear | GroupWise) -> None:
         """Forget the rows that a punctuation passes."""
@@ -148,7 +148,7 @@ class NetRows:
         self._drop(self._passed(bound))
 
     def knows(self, bound: Linear | GroupWise) -> bool:
-        """Tell whether a punctuation is about columns that rows have."""
+        """Return whether a punctuation is about columns that rows have."""
         return isinstance(bound, Linear) or set(bound.attributes) <= set(self.plain.names)
 
     def _passed(self, bound: Linear | GroupWise) -> Integers:
@@ -157,11 +157,11 @@ class NetRows:
             return np.sort(
                 self._timers.due(bound.below) if bound.below < FOREVER else np.arange(self._index.size)
             )
-        slots, of = self._match.of(bound)
-        return slots[passed_by(self._times[slots], bound.below[of])]
+        slots, rows = self._match.of(bound)
+        return slots[passed_by(self._times[slots], bound.below[rows])]
 
     def _drop(self, slots: Integers) -> None:
-        """Let rows be there no more."""
+        """Remove rows."""
         self._tuples -= int(np.count_nonzero(self._counts[slots]))
         self._counts[slots] = 0
         self._match.leave(slots)
@@ -170,8 +170,8 @@ class NetRows:
         elif self._index.size:
             self._keep(self._counts[: self._index.size] != 0)
 
-    def _keep(self, kept: NDArray[np.bool_]) -> None:
-        slots = np.flatnonzero(kept)
+    def _keep(self, stays: NDArray[np.bool_]) -> None:
+        slots = np.flatnonzero(stays)
         self._index.keep(slots)
         self._counts, self._times = self._counts[slots], self._times[slots]
         self._set_timers()
@@ -183,23 +183,23 @@ class NetRows:
 
     def state(self) -> State:
         """Return the state: the rows that are there."""
-        held = (
+        nbytes = (
             self._index.nbytes
             + self._match.nbytes
             + self._counts.nbytes
             + self._times.nbytes
             + self._timers.nbytes
         )
-        return State(tuples=self._tuples, nbytes=held)
+        return State(tuples=self._tuples, nbytes=nbytes)
 
     def save(self) -> dict[str, Any]:
         """Return all for a snapshot."""
         known = self._index.size
-        kept = {"counts": self._counts[:known], "times": self._times[:known]}
-        return {"rows": self._index.save(), "behind": self.behind.save(), **kept}
+        columns = {"counts": self._counts[:known], "times": self._times[:known]}
+        return {"rows": self._index.save(), "behind": self.behind.save(), **columns}
 
     def load(self, saved: Saved) -> None:
-        """Take the state that ``save`` returned."""
+        """Restore the state that ``save`` returned."""
         self._index.load(saved.part("rows"))
         shape = (self._index.size,)
         self._counts, self._times = saved.integers("counts", shape), saved.integers("times", shape)

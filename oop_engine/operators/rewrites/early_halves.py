@@ -50,20 +50,24 @@ class EarlyHalves:
 
 def aggregated_early(plan: Plan) -> dict[str, EarlyHalves]:
     """Return the halves of the aggregates that can be divided in front of a union, by their nodes.  O(nodes)."""
-    found = {node.name: _halves(plan, node) for node in plan.nodes}
-    return {name: halves for name, halves in found.items() if halves is not None}
+    by_node = {node.name: _halves(plan, node) for node in plan.nodes}
+    return {name: halves for name, halves in by_node.items() if halves is not None}
 
 
 def _halves(plan: Plan, node: Node) -> EarlyHalves | None:
-    of, stream = node.operator, node.inputs[0] if node.inputs else None
-    if not isinstance(of, WindowAggregate) or of.by or of.named or stream is None:
+    aggregate, stream = node.operator, node.inputs[0] if node.inputs else None
+    if not isinstance(aggregate, WindowAggregate) or aggregate.by or aggregate.named or stream is None:
         return None
     union = plan.node(stream.node)
     readers = [consumer for at, consumer, _ in plan.edges() if at.node == union.name]
     schemas = (plan.schema(plan.input(node, 0)),)
-    if not isinstance(union.operator, Meld) or len(readers) > 1 or (halves := of.halves(schemas)) is None:
+    if (
+        not isinstance(union.operator, Meld)
+        or len(readers) > 1
+        or (halves := aggregate.halves(schemas)) is None
+    ):
         return None
-    first = LowLevelAggregate(of.windows, of.aggregates, slots=1, flush=AtOnce())
+    first = LowLevelAggregate(aggregate.windows, aggregate.aggregates, slots=1, flush=AtOnce())
     try:
         first.output_schemas(schemas)
     except GraphError:  # of states of any size, and of windows that are not on a grid

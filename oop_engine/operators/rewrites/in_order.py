@@ -107,7 +107,7 @@ class _How(NamedTuple):
     sorted_sources: bool
 
     def leaves(self, operator: Operator | None) -> bool:
-        """Tell whether an operator stays as it is: a generator behind a source that is sorted."""
+        """Return whether an operator stays as it is: a generator behind a source that is sorted."""
         return self.sorted_sources and isinstance(operator, Punctuate) and operator.policy == Ordered()
 
 
@@ -118,11 +118,11 @@ def _buffered(plan: Plan, name: str, how: _How) -> list[str] | None:
     if how.leaves(node.operator) or not (of_join or isinstance(node.operator, Punctuate | MultiJoin)):
         return None
     stream = Stream(name, node.ports[0])
-    kept = [narrows(plan.node(consumer)) for at, consumer, _ in plan.edges() if at == stream]
-    columns = {column for each in kept if each is not None for column in each}
+    narrowed = [narrows(plan.node(consumer)) for at, consumer, _ in plan.edges() if at == stream]
+    columns = {column for each in narrowed if each is not None for column in each}
     return (
         [column for column in plan.schema(stream).names if column in columns]
-        if None not in kept and kept
+        if None not in narrowed and narrowed
         else None
     )
 
@@ -154,33 +154,51 @@ def _add(twin: Graph, plan: Plan, node: Node, operator: Operator, inputs: list[S
         twin.add(node.name, _twin(plan, node.name, how), *inputs)
 
 
-def _once(of: WindowAggregate) -> WindowAggregate:
+def _once(aggregate: WindowAggregate) -> WindowAggregate:
     """Return the operator that puts out final results alone."""
-    return WindowAggregate(of.windows, of.aggregates, of.by, stamp=of.stamp, assembly=of.assembly)
+    return WindowAggregate(
+        aggregate.windows,
+        aggregate.aggregates,
+        aggregate.by,
+        stamp=aggregate.stamp,
+        assembly=aggregate.assembly,
+    )
 
 
 def _add_definition(
-    twin: Graph, plan: Plan, name: str, of: WindowAggregate, window: str, inputs: list[Stream], how: _How
+    twin: Graph,
+    plan: Plan,
+    name: str,
+    aggregate: WindowAggregate,
+    window: str,
+    inputs: list[Stream],
+    how: _How,
 ) -> Stream:
     """Add the results of the definition ``window``, in rows like those of all definitions."""
     schema = plan.schema(inputs[0])
-    one = WindowAggregate(of.windows[window], of.aggregates, of.by, empty=of.empty, stamp=of.stamp)
-    alone = _add_windows(twin, name, one, inputs, schema, how)
-    [results] = of.output_schemas((schema,))
+    single = WindowAggregate(
+        aggregate.windows[window],
+        aggregate.aggregates,
+        aggregate.by,
+        empty=aggregate.empty,
+        stamp=aggregate.stamp,
+    )
+    alone = _add_windows(twin, name, single, inputs, schema, how)
+    [results] = aggregate.output_schemas((schema,))
     row = Project({column: pc.scalar(window) if column == "window" else column for column in results.names})
     return twin.add(f"{name}_named", row, alone)
 
 
 def _add_windows(
-    twin: Graph, name: str, of: WindowAggregate, inputs: list[Stream], schema: Schema, how: _How
+    twin: Graph, name: str, aggregate: WindowAggregate, inputs: list[Stream], schema: Schema, how: _How
 ) -> Stream:
     """Add the operators that aggregate windows in order.
 
     Windows that are folded on the bound leave group by group at the end, and those that merge by their ends, so their
     results are sorted again, of the latter where they progress by their starts.
     """
-    alone, definition = _windows(name, of, schema, how), _bound(of, schema)
-    by_start = of.stamp == "start" and not is_grid(definition)
+    alone, definition = _windows(name, aggregate, schema, how), _bound(aggregate, schema)
+    by_start = aggregate.stamp == "start" and not is_grid(definition)
     if is_folded(definition) or by_start:
         return _add_sorted(twin, name, alone, inputs)
     return twin.add(name, alone, *inputs)
@@ -208,10 +226,10 @@ def _twin(plan: Plan, name: str, how: _How) -> Operator:
             return Merge(len(operator.inputs))
         case OAJoin():
             terms = operator.terms
-            asked: Any = {"residual": terms.residual, "suffix": terms.suffix, "how": terms.how}
+            options: Any = {"residual": terms.residual, "suffix": terms.suffix, "how": terms.how}
             if how.join == "input":
-                return OPIBJoin(terms.keys, terms.band, **asked)
-            return OPOBJoin(terms.keys, terms.band, **asked, columns=_buffered(plan, name, how))
+                return OPIBJoin(terms.keys, terms.band, **options)
+            return OPOBJoin(terms.keys, terms.band, **options, columns=_buffered(plan, name, how))
         case Bucket() | Aggregate():
             msg = f"node {name!r}: {type(operator).__name__} has no in-order twin; use WindowAggregate for the two"
             raise GraphError(msg)
@@ -227,7 +245,7 @@ def _twin(plan: Plan, name: str, how: _How) -> Operator:
     raise GraphError(msg)
 
 
-def _windows(name: str, of: WindowAggregate, schema: Schema, how: _How) -> Operator:
+def _windows(name: str, aggregate: WindowAggregate, schema: Schema, how: _How) -> Operator:
     """Return the operator that aggregates windows in order.
 
     Sessions of a sorted input leave in order, and there is nothing that a buffer would be needed for.
@@ -235,32 +253,37 @@ def _windows(name: str, of: WindowAggregate, schema: Schema, how: _How) -> Opera
     lull follow from punctuation, which a buffer does not wait for.
     """
     generous = how.slack is Slack.GENEROUS
-    definition = _bound(of, schema)
+    definition = _bound(aggregate, schema)
     if definition.over is not Over.ATTRIBUTE or definition.numbered:
         msg = (
-            f"node {name!r}: {of.windows} has no in-order twin: in order tuples arrive in another order, and their "
-            "numbers with them: number them by time (order='time', of='rank'), or run the graph as it is"
+            f"node {name!r}: {aggregate.windows} has no in-order twin: in order, tuples arrive in another order, and "
+            "have other numbers: number them by time (order='time', of='rank'), or run the graph as it is"
         )
         raise GraphError(msg)
-    if of.empty and of.by:
+    if aggregate.empty and aggregate.by:
         msg = (
-            f"node {name!r}: empty=True with by={list(of.by)} has no in-order twin: a gap of one group is known "
+            f"node {name!r}: empty=True with by={list(aggregate.by)} has no in-order twin: a gap of one group is known "
             "when later windows of others have left: leave empty out, or run the graph as it is"
         )
         raise GraphError(msg)
     if is_grid(definition) and not definition.lulls and how.windows == "buffer":
         return BufferingAggregate(
-            of.windows, of.aggregates, of.by, empty=of.empty, stamp=of.stamp, late=generous
+            aggregate.windows,
+            aggregate.aggregates,
+            aggregate.by,
+            empty=aggregate.empty,
+            stamp=aggregate.stamp,
+            late=generous,
         )
     if generous:
         needs = "windows on a grid" if how.windows == "buffer" else "windows='buffer'"
-        msg = f"node {name!r}: generous slack needs {needs}; got {of.windows}: use consistent slack"
+        msg = f"node {name!r}: generous slack needs {needs}; got {aggregate.windows}: use consistent slack"
         raise GraphError(msg)
-    return of
+    return aggregate
 
 
-def _bound(of: WindowAggregate, schema: Schema) -> Definition:
-    return bind(of.windows, schema, of.by, "in_order", of.aggregates.values())
+def _bound(aggregate: WindowAggregate, schema: Schema) -> Definition:
+    return bind(aggregate.windows, schema, aggregate.by, "in_order", aggregate.aggregates.values())
 
 
 def _late(twin: Graph, plan: Plan, stream: Stream, to: Node) -> Stream:

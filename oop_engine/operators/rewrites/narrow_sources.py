@@ -22,29 +22,29 @@ def narrow_sources(graph: Graph, spare: Mapping[str, Collection[str] | None]) ->
     """
     plan = graph.plan()
     used = _used(plan)
-    found = Graph(graph.name)
+    narrowed = Graph(graph.name)
     for node in plan.nodes:
         inputs = [plan.input(node, port) for port in range(len(node.inputs))]
         if node.schema is not None:
             read = used[Stream(node.name, node.ports[0])]
-            found.source(node.name, _of(node.schema, read, spare.get(node.name, ())))
+            narrowed.source(node.name, _of(node.schema, read, spare.get(node.name, ())))
         elif node.operator is None:
-            found.sink(node.name, *inputs)
+            narrowed.sink(node.name, *inputs)
         else:
-            found.add(node.name, node.operator, *inputs)
-    return found
+            narrowed.add(node.name, node.operator, *inputs)
+    return narrowed
 
 
 def _used(plan: Plan) -> dict[Stream, frozenset[str]]:
     """Return the columns of each stream that are read."""
-    found: dict[Stream, frozenset[str]] = dict.fromkeys(plan.schemas, frozenset())
+    used: dict[Stream, frozenset[str]] = dict.fromkeys(plan.schemas, frozenset())
     for node in reversed(plan.nodes):
         inputs = [plan.input(node, port) for port in range(len(node.inputs))]
-        schemas = tuple(plan.schema(one) for one in inputs)
-        later = () if node.operator is None else tuple(found[Stream(node.name, port)] for port in node.ports)
-        for one, columns in zip(inputs, _reads(node, schemas, later), strict=True):
-            found[one] |= columns
-    return found
+        schemas = tuple(plan.schema(stream) for stream in inputs)
+        later = () if node.operator is None else tuple(used[Stream(node.name, port)] for port in node.ports)
+        for stream, columns in zip(inputs, _reads(node, schemas, later), strict=True):
+            used[stream] |= columns
+    return used
 
 
 def _reads(
@@ -59,7 +59,7 @@ def _reads(
 
 def _of_policies(*policies: Any) -> set[str] | None:
     """Return the columns that policies of the library read beside the event time; None: others may read any."""
-    found: set[str] = set()
+    columns: set[str] = set()
     for policy in policies:
         match policy:
             case None | Ordered() | BoundedDisorder() | BoundedCount():
@@ -68,16 +68,16 @@ def _of_policies(*policies: Any) -> set[str] | None:
                 own = _of_policies(policy.policy)
             case PerGroup():
                 own = _of_policies(policy.policy, policy.linear)
-                found |= set(policy.by)
+                columns |= set(policy.by)
             case _:
                 own = None
         if own is None:
             return None
-        found |= own
-    return found
+        columns |= own
+    return columns
 
 
 def _of(schema: Schema, used: frozenset[str], spare: Collection[str] | None) -> Schema:
-    kept = used | {schema.progressing, schema.change}
-    names = [name for name in schema.names if name in kept or (spare is not None and name not in spare)]
+    needed = used | {schema.progressing, schema.change}
+    names = [name for name in schema.names if name in needed or (spare is not None and name not in spare)]
     return schema if names == schema.names else schema.select(names)

@@ -64,19 +64,21 @@ def prune_punctuation(graph: Graph) -> Graph:
 
 def _wanted(plan: Plan) -> dict[Stream, Wants]:
     """Return the punctuation of each stream that is of use."""
-    found: dict[Stream, list[Wants]] = {stream: [] for stream in plan.schemas}
+    wanted: dict[Stream, list[Wants]] = {stream: [] for stream in plan.schemas}
     for node in reversed(plan.nodes):
         answers: tuple[Wants, ...] = (_SINK,) * len(node.inputs)
         if node.operator is not None:
-            behind = Wants.all_of(one for port in node.ports for one in found[Stream(node.name, port)])
-            answers = node.operator.wants(plan.inputs(node.name), behind)
+            downstream = Wants.all_of(
+                wants for port in node.ports for wants in wanted[Stream(node.name, port)]
+            )
+            answers = node.operator.wants(plan.inputs(node.name), downstream)
         for port, answer in enumerate(answers):
-            found[plan.input(node, port)].append(answer)
-    return {stream: Wants.all_of(answers) for stream, answers in found.items()}
+            wanted[plan.input(node, port)].append(answer)
+    return {stream: Wants.all_of(answers) for stream, answers in wanted.items()}
 
 
 def _drops(operator: Operator, wanted: Wants, plan: Plan, node: Node) -> bool:
-    """Tell whether some of the punctuation that an operator makes is of no use."""
+    """Return whether some of the punctuation that an operator makes is of no use."""
     match operator:
         case Punctuate(policy=PerGroup(by=by)) if wanted.groups is not None and not set(by) <= wanted.groups:
             return True
@@ -99,5 +101,5 @@ def _pruning(wanted: Wants, schema: Schema) -> PrunePunctuation:
         "watermarks": wanted.watermarks,
     }  # fmt: skip
     known = None if not wanted.groups else [name for name in schema.names if name in wanted.groups]
-    keep = [kind for kind, kept in kinds.items() if kept]
+    keep = [kind for kind, is_wanted in kinds.items() if is_wanted]
     return PrunePunctuation(wanted.granularity if wanted.granularity > 1 else None, keep, known)

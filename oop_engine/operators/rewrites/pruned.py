@@ -50,10 +50,12 @@ def narrows(node: Node) -> list[str] | None:
 
 
 def _keeps_names(operator: Operator) -> bool:
-    """Tell whether an operator is a ``Project`` that keeps some columns as they are."""
+    """Return whether an operator is a ``Project`` that keeps some columns as they are."""
     if not isinstance(operator, Project) or operator.progressing is not None:
         return False
-    return all(isinstance(of, str) and of == name for name, of in operator.columns.items())
+    return all(
+        isinstance(expression, str) and expression == name for name, expression in operator.columns.items()
+    )
 
 
 class _Pruning:
@@ -92,7 +94,7 @@ class _Pruning:
         return self._narrow(stream, columns) if pays else stream
 
     def _pays(self, operator: Operator, read: int, there: int) -> bool:
-        """Tell whether a ``Project`` in front of an operator is worth its pass."""
+        """Return whether a ``Project`` in front of an operator is worth its pass."""
         if not self._stores or isinstance(operator, self._stores):
             return read < there
         return isinstance(operator, Filter) and 2 * read <= there
@@ -101,47 +103,49 @@ class _Pruning:
         """Return the stream with ``columns`` alone: one that is there, or a new one."""
         port = "" if stream.port == self._plan.node(stream.node).ports[0] else f"-{stream.port}"
         name, number = f"{stream.node}{port}-columns", 1
-        while (found := self.twin.nodes.get(name)) is not None and narrows(found) != columns:
+        while (operator := self.twin.nodes.get(name)) is not None and narrows(operator) != columns:
             number += 1
             name = f"{stream.node}{port}-columns-{number}"
         narrow = Project(columns)
         made = Stream(name, narrow.outputs[0])
-        if found is None:
+        if operator is None:
             self.twin.add(name, narrow, stream)
         return made
 
 
-def _reads(plan: Plan, before: set[str], kept: dict[str, Operator]) -> dict[str, tuple[frozenset[str], ...]]:
+def _reads(
+    plan: Plan, before: set[str], operators: dict[str, Operator]
+) -> dict[str, tuple[frozenset[str], ...]]:
     """Return of each node the columns of its inputs that it or a later one reads.
 
-    A ``Project`` that computes more than is read gets a narrower one in ``kept``.
+    A ``Project`` that computes more than is read gets a narrower one in ``operators``.
     """
-    found: dict[str, tuple[frozenset[str], ...]] = {}
-    behind: dict[Stream, frozenset[str]] = dict.fromkeys(plan.schemas, frozenset())
+    read: dict[str, tuple[frozenset[str], ...]] = {}
+    downstream: dict[Stream, frozenset[str]] = dict.fromkeys(plan.schemas, frozenset())
     for node in reversed(plan.nodes):
         schemas = tuple(plan.schema(plan.input(node, port)) for port in range(len(node.inputs)))
         answer = tuple(frozenset(schema.names) for schema in schemas)
         if node.operator is not None:
-            later = tuple(behind[Stream(node.name, port)] for port in node.ports)
+            later = tuple(downstream[Stream(node.name, port)] for port in node.ports)
             operator = node.operator
             if isinstance(operator, Project) and node.name not in before:
-                operator = kept[node.name] = _narrowed(operator, schemas[0], later[0])
+                operator = operators[node.name] = _narrowed(operator, schemas[0], later[0])
             answer = operator.reads(schemas, later)
-        found[node.name] = answer
+        read[node.name] = answer
         for port, columns in enumerate(answer):
-            behind[plan.input(node, port)] |= columns
-    return found
+            downstream[plan.input(node, port)] |= columns
+    return read
 
 
 def _narrowed(operator: Project, schema: Schema, later: frozenset[str]) -> Project:
     """Return a ``Project`` without the columns that no later operator reads."""
     [out] = operator.output_schemas((schema,))
     stay = {*later, out.progressing, out.change}
-    columns = {name: of for name, of in operator.columns.items() if name in stay}
+    columns = {name: expression for name, expression in operator.columns.items() if name in stay}
     return operator if len(columns) == len(operator.columns) else Project(columns, operator.progressing)
 
 
-def _skipped(plan: Plan, before: set[str], kept: dict[str, Operator]) -> dict[str, Stream]:
+def _skipped(plan: Plan, before: set[str], operators: dict[str, Operator]) -> dict[str, Stream]:
     """Return the input of each ``Project`` that only drops columns, in front of window aggregates alone."""
     readers: dict[str, list[Operator | None]] = {}
     for node in plan.nodes:
@@ -151,16 +155,16 @@ def _skipped(plan: Plan, before: set[str], kept: dict[str, Operator]) -> dict[st
         node.name: plan.input(node, 0)
         for node in plan.nodes
         if node.name not in before
-        and (operator := kept.get(node.name)) is not None
+        and (operator := operators.get(node.name)) is not None
         and _keeps_names(operator)
-        and all(type(one) is WindowAggregate and not one.changing for one in readers[node.name])
+        and all(type(reader) is WindowAggregate and not reader.changing for reader in readers[node.name])
     }
 
 
 def _before_generators(plan: Plan) -> set[str]:
     """Return the generators of punctuation, and the nodes whose output leads to one."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in reversed(plan.nodes):
-        if node.name in found or (node.operator is not None and node.operator.makes_progress):
-            found |= {node.name, *(stream.node for stream in node.inputs)}
-    return found
+        if node.name in names or (node.operator is not None and node.operator.makes_progress):
+            names |= {node.name, *(stream.node for stream in node.inputs)}
+    return names

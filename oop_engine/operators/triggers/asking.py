@@ -33,7 +33,7 @@ class AfterMatch(Trigger):
         require_boolean(f"{place}: AfterMatch", [self.predicate], schema)
 
     def fires(self, view: WindowView, state: Integers) -> Mask:
-        """Tell for which windows it fires."""
+        """Return for which windows it fires, bool (n,)."""
         fired: Mask = view.matches[self] > state[:, 0]
         return fired
 

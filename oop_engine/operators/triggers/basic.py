@@ -63,7 +63,7 @@ class Trigger(ABC):
 
     @abstractmethod
     def fires(self, view: WindowView, state: Integers) -> Mask:
-        """Tell for which windows it fires, bool (n,); ``state`` int64 (n, width) stays as it is."""
+        """Return for which windows it fires, bool (n,); ``state`` int64 (n, width) is not changed."""
 
     def after(self, view: WindowView, state: Integers, asked: Mask) -> Integers:
         """Return the state of windows that fire now, int64 (n, width).
@@ -91,21 +91,21 @@ def check_trigger(trigger: Trigger) -> None:
 
 def fired(trigger: Trigger, view: WindowView, state: Integers) -> Mask:
     """Return for which windows a trigger fires.  Raises ``ContractError`` unless it returns a mask of them."""
-    found: Any = trigger.fires(view, _fixed(state))
-    mask = found if found.__class__ is np.ndarray else np.asarray(found)
+    fires: Any = trigger.fires(view, _fixed(state))
+    mask = fires if fires.__class__ is np.ndarray else np.asarray(fires)
     if mask.dtype == np.bool_ and mask.shape in ((), view.since.shape):
         return mask if mask.shape else np.full(view.since.shape, mask)
-    got = f"{found!r:.80} ({type(found).__name__})"
+    got = f"{fires!r:.80} ({type(fires).__name__})"
     msg = f"{type(trigger).__name__}: fires must return a mask of the windows, bool ({view.since.size},); got {got}"
     raise ContractError(msg)
 
 
 def state_after(trigger: Trigger, view: WindowView, state: Integers, asked: Mask) -> Integers:
     """Return the state of windows that fire.  Raises ``ContractError`` unless it has the trigger's columns."""
-    found: Any = trigger.after(view, _fixed(state), asked)
-    if isinstance(found, np.ndarray) and found.dtype.kind in "iub" and found.shape == state.shape:
-        return found
-    got = f"{getattr(found, 'dtype', type(found).__name__)} {getattr(found, 'shape', '')}"
+    after: Any = trigger.after(view, _fixed(state), asked)
+    if isinstance(after, np.ndarray) and after.dtype.kind in "iub" and after.shape == state.shape:
+        return after
+    got = f"{getattr(after, 'dtype', type(after).__name__)} {getattr(after, 'shape', '')}"
     msg = f"{type(trigger).__name__}: after must return the state of windows, int64 {state.shape}; got {got}"
     raise ContractError(msg)
 
@@ -200,6 +200,6 @@ class AfterChange(Trigger):
 
 
 def _nothing(column: pa.Array) -> Mask:
-    """Tell which values are null or NaN."""
-    found: Mask = column.is_null(nan_is_null=pa.types.is_floating(column.type)).to_numpy(zero_copy_only=False)
-    return found
+    """Return which values are null or NaN."""
+    nulls: Mask = column.is_null(nan_is_null=pa.types.is_floating(column.type)).to_numpy(zero_copy_only=False)
+    return nulls

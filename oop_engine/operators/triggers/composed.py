@@ -28,15 +28,15 @@ class _Composed(Trigger):
 
     own = 0
 
-    def __init__(self, *of: Trigger) -> None:
-        if not of or not all(isinstance(one, Trigger) for one in of):
-            msg = f"{type(self).__name__}: needs triggers, such as AfterCount(1); got {of}"
+    def __init__(self, *triggers: Trigger) -> None:
+        if not triggers or not all(isinstance(trigger, Trigger) for trigger in triggers):
+            msg = f"{type(self).__name__}: needs triggers, such as AfterCount(1); got {triggers}"
             raise GraphError(msg)
-        for one in of:
-            check_trigger(one)
-        self.of = of
-        self.width = self.own + sum(one.width for one in of)
-        self.adds = (*(False,) * self.own, *(adds for one in of for adds in one.adds))
+        for trigger in triggers:
+            check_trigger(trigger)
+        self.of = triggers
+        self.width = self.own + sum(trigger.width for trigger in triggers)
+        self.adds = (*(False,) * self.own, *(adds for trigger in triggers for adds in trigger.adds))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, self.of))})"
@@ -48,26 +48,26 @@ class _Composed(Trigger):
         return hash((type(self), self.of))
 
     def check(self, names: list[str], schema: Schema, place: str) -> None:
-        for one in self.of:
-            one.check(names, schema, place)
+        for trigger in self.of:
+            trigger.check(names, schema, place)
 
     def leaves(self) -> Iterator[Trigger]:
-        for one in self.of:
-            yield from one.leaves()
+        for trigger in self.of:
+            yield from trigger.leaves()
 
     def each(self, state: Integers) -> Iterator[tuple[Trigger, Integers]]:
         """Yield the triggers, each with its columns of state."""
         at = self.own
-        for one in self.of:
-            yield one, state[:, at : at + one.width]
-            at += one.width
+        for trigger in self.of:
+            yield trigger, state[:, at : at + trigger.width]
+            at += trigger.width
 
     def all_fire(self, view: WindowView, state: Integers) -> list[Mask]:
         """Return for each trigger where it fires."""
-        return [fired(one, view, part) for one, part in self.each(state)]
+        return [fired(trigger, view, part) for trigger, part in self.each(state)]
 
     def after(self, view: WindowView, state: Integers, asked: Mask) -> Integers:
-        parts = [state_after(one, view, part, asked) for one, part in self.each(state)]
+        parts = [state_after(trigger, view, part, asked) for trigger, part in self.each(state)]
         return np.hstack([state[:, : self.own], *parts])
 
 
@@ -75,7 +75,7 @@ class AfterAny(_Composed):
     """One of some triggers fires."""
 
     def fires(self, view: WindowView, state: Integers) -> Mask:
-        """Tell for which windows it fires, by where those it is made of do."""
+        """Return for which windows it fires, from the results of its parts."""
         fired: Mask = np.logical_or.reduce(self.all_fire(view, state))
         return fired
 
@@ -94,14 +94,14 @@ class AfterEach(_Composed):
     own = 1  # which one is next
 
     def fires(self, view: WindowView, state: Integers) -> Mask:
-        found: Mask = np.choose(state[:, 0], self.all_fire(view, state))
-        return found
+        fires: Mask = np.choose(state[:, 0], self.all_fire(view, state))
+        return fires
 
     def after(self, view: WindowView, state: Integers, asked: Mask) -> Integers:
         turn = state[:, 0]
         parts = [
-            state_after(one, view, part, asked & (turn == number))
-            for number, (one, part) in enumerate(self.each(state))
+            state_after(trigger, view, part, asked & (turn == number))
+            for number, (trigger, part) in enumerate(self.each(state))
         ]
         following = turn + (asked & self.fires(view, state))
         return np.hstack([np.minimum(following, len(self.of) - 1)[:, None], *parts])

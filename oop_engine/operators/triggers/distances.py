@@ -22,14 +22,14 @@ _MOST = 2**64 - 1  # no two integers of 64 bits are further apart
 
 
 def is_measured(kind: pa.DataType) -> bool:
-    """Tell whether values of a type have distances: numbers, booleans, moments and lengths of time."""
+    """Return whether values of a type have distances: numbers, booleans, moments and lengths of time."""
     types = pa.types
     tests = types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_temporal
     return any(is_one(kind) for is_one in tests) and not types.is_interval(kind)
 
 
 def are_apart(now: pa.Array, last: pa.Array, by: float) -> Mask:
-    """Tell which values of two columns of one type differ by more than ``by``; not beside a null or NaN.
+    """Return which values of two columns of one type differ by more than ``by``; not beside a null or NaN.
 
     >>> cents = pa.array([Decimal("0.30"), Decimal("0.30")])
     >>> are_apart(cents, pa.array([Decimal("0.20"), Decimal("0.19")]), 0.1)
@@ -54,10 +54,10 @@ def _integers(column: pa.Array) -> NDArray[Any]:
     kind = column.type
     if pa.types.is_temporal(kind):
         column = column.view(pa.int32() if kind.bit_width == 32 else pa.int64())
-    found: NDArray[Any] = (
+    integers: NDArray[Any] = (
         column.cast(pa.uint64() if pa.types.is_uint64(kind) else pa.int64()).fill_null(0).to_numpy()
     )
-    return found
+    return integers
 
 
 def _integers_apart(now: NDArray[Any], last: NDArray[Any], by: float) -> Mask:
@@ -65,8 +65,8 @@ def _integers_apart(now: NDArray[Any], last: NDArray[Any], by: float) -> Mask:
     if not by < _MOST:
         return np.zeros(now.size, np.bool_)
     high, low = (choose(now, last).view(np.uint64) for choose in (np.maximum, np.minimum))
-    found: Mask = high - low > np.uint64(math.floor(by))
-    return found
+    far: Mask = high - low > np.uint64(math.floor(by))
+    return far
 
 
 def _decimals_apart(now: pa.Array, last: pa.Array, by: float) -> Mask:

@@ -45,17 +45,19 @@ class Emit:
     @property
     def triggers(self) -> list[Trigger]:
         """The triggers that the two are made of, each once."""
-        some = (one for whole in (self.early, self.late) if whole is not None for one in whole.leaves())
-        return list(dict.fromkeys(some))
+        leaves = (
+            trigger for whole in (self.early, self.late) if whole is not None for trigger in whole.leaves()
+        )
+        return list(dict.fromkeys(leaves))
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """The inputs of the operator: ``ask`` is that of requests."""
-        return ("in", "ask") if any(isinstance(one, OnRequest) for one in self.triggers) else ("in",)
+        return ("in", "ask") if any(isinstance(trigger, OnRequest) for trigger in self.triggers) else ("in",)
 
     def clock_every(self, schema: Schema) -> int | None:
         """Return how often the arrival clock is asked, in units of the attribute; None: never."""
-        every = (one.every(schema) for one in self.triggers if isinstance(one, AfterDelay))
+        every = (trigger.every(schema) for trigger in self.triggers if isinstance(trigger, AfterDelay))
         return min(every, default=None)
 
     @property

@@ -32,9 +32,9 @@ class Budget:
     (4, [4, 0, 0, 0, 4])
     """
 
-    def __init__(self, rows: float, least: int, second: int) -> None:
-        self._rows, self._least, self._second = rows, least, second
-        self.one_in = self.most = least
+    def __init__(self, rows: float, minimum: int, second: int) -> None:
+        self._rows, self._least, self._second = rows, minimum, second
+        self.one_in = self.most = minimum
         self._now: int | None = None  # the second
         self._came = self._stayed = 0  # in it; at this number
 
@@ -56,7 +56,7 @@ class Budget:
         return {"rate": rate, "now": self._now}
 
     def load(self, saved: Saved) -> None:
-        """Take the state that ``save`` returned."""
+        """Restore the state that ``save`` returned."""
         rate = saved.part("rate")
         self.one_in, self.most, self._came, self._stayed = (
             rate.integer(i, least=int(i < 2)) for i in range(4)

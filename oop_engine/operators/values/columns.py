@@ -34,7 +34,7 @@ _APART = knob(
 
 
 def new_rows(*columns: NDArray[Any]) -> NDArray[np.bool_]:
-    """Tell in which rows one of some columns is not that of the row before; the first is one.
+    """Return in which rows one of some columns is not that of the row before; the first is one.
 
     >>> new_rows(np.array([1, 1, 2, 2]), np.array([5, 5, 5, 6])).tolist()
     [True, False, True, True]
@@ -85,21 +85,21 @@ def by_slot(slots: Integers, values: Any, size: int, other: Any) -> NDArray[Any]
     return column
 
 
-def looked_up(held: Integers, slots: Integers, values: Any, other: Any) -> NDArray[Any]:
-    """Return the value of each slot in ``held``, by ``slots`` that differ and their ``values``; ``other``: it has none.
+def looked_up(wanted: Integers, slots: Integers, values: Any, other: Any) -> NDArray[Any]:
+    """Return the value of each slot in ``wanted``, by distinct ``slots`` and their ``values``; ``other``: it has none.
 
     O(n log n) where slots are few and far apart, else O(n + the largest slot).
 
     >>> looked_up(np.array([5, 1, 5, 2]), np.array([5, 2]), np.array([7, 8]), -1).tolist()
     [7, -1, 7, 8]
     """
-    size = 1 + max(int(held.max(initial=-1)), int(slots.max(initial=-1)))
-    if not slots.size or _APART * (slots.size + held.size) >= size:
-        found: NDArray[Any] = by_slot(slots, values, size, other)[held]
-        return found
+    size = 1 + max(int(wanted.max(initial=-1)), int(slots.max(initial=-1)))
+    if not slots.size or _APART * (slots.size + wanted.size) >= size:
+        by_place: NDArray[Any] = by_slot(slots, values, size, other)[wanted]
+        return by_place
     order = np.argsort(slots)
-    row = order[slots.searchsorted(held, sorter=order).clip(max=slots.size - 1)]
-    known: NDArray[Any] = np.where(slots[row] == held, np.broadcast_to(values, slots.shape)[row], other)
+    row = order[slots.searchsorted(wanted, sorter=order).clip(max=slots.size - 1)]
+    known: NDArray[Any] = np.where(slots[row] == wanted, np.broadcast_to(values, slots.shape)[row], other)
     return known
 
 
@@ -111,7 +111,7 @@ def rows_of(states: States, rows: NDArray[Any] | slice) -> list[tuple[NDArray[An
 
 def joined(states: Iterable[States]) -> list[tuple[NDArray[Any], ...]]:
     """Return the rows of several states, one behind the other."""
-    return [tuple(map(np.concatenate, zip(*of, strict=True))) for of in zip(*states, strict=True)]
+    return [tuple(map(np.concatenate, zip(*columns, strict=True))) for columns in zip(*states, strict=True)]
 
 
 def bytes_of(states: States) -> int:

@@ -63,9 +63,9 @@ def _comparison_of(expression: pc.Expression) -> _Comparison | None:
         return known[1]
     if len(_read) >= _MOST:
         _read.clear()
-    found = _parsed(expression)
-    _read[id(expression)] = expression, found
-    return found
+    comparison = _parsed(expression)
+    _read[id(expression)] = expression, comparison
+    return comparison
 
 
 def _parsed(expression: pc.Expression) -> _Comparison | None:

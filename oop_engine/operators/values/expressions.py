@@ -67,7 +67,7 @@ def columns_of(expressions: Iterable[Expression], schema: Schema) -> frozenset[s
     >>> sorted(columns_of([pc.field("a") > 5], Schema({"ts": pa.int64(), "a": pa.int64()}, "ts", "s")))
     ['a']
     """
-    return frozenset(name for one in expressions for name in _columns_of(one, schema))
+    return frozenset(name for expression in expressions for name in _columns_of(expression, schema))
 
 
 def require_boolean(place: str, expressions: Sequence[Expression], schema: Schema) -> None:
@@ -92,7 +92,7 @@ def evaluate(
         arrays = [a if a.type == kind else a.cast(kind) for a, kind in zip(arrays, types, strict=True)]
     except pa.ArrowException as error:
         why = ", ".join(str(error).splitlines())
-        texts = ", ".join(_shortened(text_of(one)) for one in expressions)
+        texts = ", ".join(_shortened(text_of(expression)) for expression in expressions)
         msg = f"{place}: {texts} cannot be evaluated on a page: {why}"
         raise ContractError(msg) from error
     for expression, array in zip(expressions, arrays, strict=True):
@@ -142,7 +142,7 @@ class _Bound:
 
 @lru_cache(1024)
 def _type_computed(bound: _Bound) -> pa.DataType:
-    """Return the type of an expression; one that does not evaluate is asked anew."""
+    """Return the type of an expression; one that does not evaluate is evaluated anew."""
     return _computed([bound.expression], no_rows(bound.fields))[0].type
 
 
@@ -160,7 +160,10 @@ def _columns_needed(bound: _Bound) -> tuple[str, ...]:
 
 
 def _evaluates(bound: _Bound, without: str) -> bool:
-    expression, fields = bound.expression, pa.schema([one for one in bound.fields if one.name != without])
+    expression, fields = (
+        bound.expression,
+        pa.schema([field for field in bound.fields if field.name != without]),
+    )
     try:
         _computed([expression], no_rows(fields))
     except (pa.ArrowException, KeyError):
@@ -191,14 +194,14 @@ def _type_of(place: str, expression: Expression, schema: Schema) -> pa.DataType:
 
 
 def _arrays(expressions: Sequence[Expression], batch: pa.RecordBatch) -> list[pa.Array]:
-    found = [compared(e, batch) if isinstance(e, pc.Expression) else _called(e, batch) for e in expressions]
+    arrays = [compared(e, batch) if isinstance(e, pc.Expression) else _called(e, batch) for e in expressions]
     rest = [
         e
-        for e, known in zip(expressions, found, strict=True)
+        for e, known in zip(expressions, arrays, strict=True)
         if known is None and isinstance(e, pc.Expression)
     ]
     computed = iter(_computed(rest, batch))
-    return [next(computed) if known is None else known for known in found]
+    return [next(computed) if known is None else known for known in arrays]
 
 
 def _called(expression: Expression, batch: pa.RecordBatch) -> pa.Array:

@@ -59,7 +59,7 @@ class Lazy(Flush):
 @checked_arguments
 @dataclass(frozen=True)
 class Slow(Flush):
-    """As ``Lazy``, and one leaves for each ``every`` tuples that come.
+    """Delay rows as ``Lazy`` does, and emit one for each ``every`` tuples that come.
 
     Raises ``GraphError`` unless both are at least 1.
 

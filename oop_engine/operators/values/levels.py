@@ -90,17 +90,17 @@ class _Order:
         """Return the rows with values of at most ``bound``.  O(rows found + log rows), and once O(rows dropped)."""
         stop = int(self._values.searchsorted(bound, side="right"))
         rows = self._at(self._first, stop)
-        found: Integers = np.flatnonzero(self._alive[rows])
-        self._first = max(self._first, self._first + int(found[0]) if found.size else stop)
-        return rows[found]
+        alive: Integers = np.flatnonzero(self._alive[rows])
+        self._first = max(self._first, self._first + int(alive[0]) if alive.size else stop)
+        return rows[alive]
 
     def least(self) -> int:
         """Return the least value; ``FOREVER``: no row is there.  Amortised O(1)."""
         step = 1
         while self._first < self._values.size:
-            found = np.flatnonzero(self._alive[self._at(self._first, self._first + step)])
-            if found.size:
-                self._first += int(found[0])
+            alive = np.flatnonzero(self._alive[self._at(self._first, self._first + step)])
+            if alive.size:
+                self._first += int(alive[0])
                 return int(self._values[self._first])
             self._first, step = min(self._first + step, self._values.size), 2 * step
         return FOREVER
@@ -125,8 +125,8 @@ class _Level(Generic[R]):
 
     def rest(self) -> R:
         """Return the rows that were not dropped."""
-        found: R = self.rows if self.left == self.size else self.rows.take(np.flatnonzero(self.alive))
-        return found
+        rows: R = self.rows if self.left == self.size else self.rows.take(np.flatnonzero(self.alive))
+        return rows
 
 
 class Levels(Generic[R]):
@@ -150,7 +150,7 @@ class Levels(Generic[R]):
         self._settled, self.count = True, 0
 
     def put(self, rows: R) -> None:
-        """Take rows in.  O(log rows) each, amortised."""
+        """Add rows.  O(log rows) each, amortised."""
         level = _Level(rows)
         if not level.size:
             return
@@ -172,7 +172,7 @@ class Levels(Generic[R]):
         return [level.rest() for level in self._levels]
 
     def take_all(self) -> R:
-        """Take all rows out, and return them.  O(rows)."""
+        """Remove and return all rows.  O(rows)."""
         rows = self.all()
         self.clear()
         return rows
@@ -188,14 +188,14 @@ class Levels(Generic[R]):
 
     def take(self, places: Integers) -> R:
         """Return the rows at some places, ascending.  O(these)."""
-        first, found = 0, list[R]()
+        first, parts = 0, list[R]()
         for level in self._levels:
             low, high = places.searchsorted([first, first + level.size])
             if high > low:
                 all_of_it = high - low == level.size
-                found.append(level.rows if all_of_it else level.rows.take(places[low:high] - first))
+                parts.append(level.rows if all_of_it else level.rows.take(places[low:high] - first))
             first += level.size
-        return found[0].joined(*found[1:]) if found else self.none
+        return parts[0].joined(*parts[1:]) if parts else self.none
 
     def drop(self, places: Integers) -> None:
         """Drop the rows at some places, ascending, all of which are there.  O(these), amortised."""
@@ -211,7 +211,7 @@ class Levels(Generic[R]):
         self._levels = [level for level in levels if level.left]
 
     def take_out(self, column: str, wanted: Integers) -> R:
-        """Take out the rows with one of the values ``wanted``; return them as they came.  Costs as ``places``."""
+        """Remove and return the rows with one of the values ``wanted``, as they came.  Costs as ``places``."""
         places = self.places(column, wanted)
         rows = self.take(places)
         self.drop(places)
@@ -228,20 +228,20 @@ class Levels(Generic[R]):
         Amortised O(log rows) a value, and O(rows with these).
         """
         self._settle()
-        least = np.full(wanted.size, FOREVER)
+        lowest = np.full(wanted.size, FOREVER)
         for level in self._levels:
             which, rows = self._order(level, column).equal(wanted)
-            np.minimum.at(least, which, self._column(level.rows, side)[rows])
-        return least
+            np.minimum.at(lowest, which, self._column(level.rows, side)[rows])
+        return lowest
 
     def _placed(self, rows_of: Callable[[_Level[R]], Integers]) -> Integers:
         """Return the places of rows of each level."""
         self._settle()
-        found, first = [np.empty(0, np.int64)], 0
+        rows, first = [np.empty(0, np.int64)], 0
         for level in self._levels:
-            found.append(rows_of(level) + first)
+            rows.append(rows_of(level) + first)
             first += level.size
-        return np.concatenate(found)
+        return np.concatenate(rows)
 
     def _with(self, level: _Level[R], column: str, wanted: Integers) -> Integers:
         """Return the rows of a level with one of some values, ascending."""
@@ -266,7 +266,7 @@ class Levels(Generic[R]):
             together.append([level])
             while len(together) > 1 and _left(together[-2]) < 2 * _left(together[-1]):
                 together[-2:] = [together[-2] + together[-1]]
-        self._levels = [self._joined(some) if len(some) > 1 else some[0] for some in together]
+        self._levels = [self._joined(levels) if len(levels) > 1 else levels[0] for levels in together]
         self._settled = True
 
     def _joined(self, levels: list[_Level[R]]) -> _Level[R]:

@@ -36,7 +36,7 @@ def called(name: str, *parts: Any) -> Any:
 def _pattern(like: str) -> re.Pattern[str]:
     """Return a pattern of LIKE, which has no escape, as a regular expression."""
     signs = {"%": ".*", "_": "."}
-    return re.compile("".join(signs.get(one) or re.escape(one) for one in like), re.DOTALL)
+    return re.compile("".join(signs.get(sign) or re.escape(sign) for sign in like), re.DOTALL)
 
 
 def _is_like(text: str, pattern: str) -> bool:
@@ -56,22 +56,22 @@ _FUNCTIONS: dict[str, tuple[Callable[..., Any], int, pa.DataType]] = {
 }
 
 
-def _by_row(of: Callable[..., Any], kind: pa.DataType) -> Callable[..., pa.Array]:
+def _by_row(function: Callable[..., Any], kind: pa.DataType) -> Callable[..., pa.Array]:
     """Return a function of arrays: a part that is a constant comes as a scalar."""
 
     def over(context: Any, *parts: pa.Array | pa.Scalar) -> pa.Array:
         columns = [
-            one.to_pylist() if isinstance(one, pa.Array) else [one.as_py()] * context.batch_length
-            for one in parts
+            part.to_pylist() if isinstance(part, pa.Array) else [part.as_py()] * context.batch_length
+            for part in parts
         ]
         rows = zip(*columns, strict=True)
-        return pa.array([None if None in row else of(*row) for row in rows], kind)
+        return pa.array([None if None in row else function(*row) for row in rows], kind)
 
     return over
 
 
-for _name, (_of, _many, _kind) in _FUNCTIONS.items():
+for _name, (_function, _many, _kind) in _FUNCTIONS.items():
     pc.register_scalar_function(
-        _by_row(_of, _kind), _BEFORE + _name, {"summary": _name, "description": f"{_name}, row by row in Python"},
+        _by_row(_function, _kind), _BEFORE + _name, {"summary": _name, "description": f"{_name}, row by row in Python"},
         {f"part{number}": _TEXT for number in range(_many)}, _kind,
     )  # fmt: skip

@@ -74,7 +74,7 @@ class TupleBased(_Numbered):
 @checked_arguments
 @dataclass(frozen=True)
 class PartitionedTupleBased(_Numbered):
-    """As ``TupleBased``, but tuples are numbered within their group (thesis 5.1.3)."""
+    """Windows of a number of tuples, as ``TupleBased``, numbered within their group (thesis 5.1.3)."""
 
     def bound(self, schema: Schema, place: str = "PartitionedTupleBased") -> Extents | Ranked:
         return _rows(self, Over.GROUP_ROWS, schema, place)

@@ -109,5 +109,5 @@ class Windows(Protocol):
 
 
 def completed_by_rows(windows: Windows) -> bool:
-    """Tell whether rows complete the windows as they arrive, and nothing else does."""
+    """Return whether rows complete the windows as they arrive, and nothing else does."""
     return getattr(windows, "completed_by", "punctuation") == "rows"

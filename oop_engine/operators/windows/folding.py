@@ -65,7 +65,7 @@ class FinalTuples(NamedTuple):
     until: Integers
 
     def begins(self) -> NDArray[np.bool_]:
-        """Tell which tuples are the first of their time in their group."""
+        """Return which tuples are the first of their time in their group."""
         new = new_rows(self.times)
         new[self.starts] = True
         return new
@@ -100,7 +100,7 @@ class SliceView(NamedTuple):
 
     @property
     def ended(self) -> NDArray[np.bool_]:
-        """Tell which groups are over."""
+        """Return which groups are over."""
         ended: NDArray[np.bool_] = self.bounds == FOREVER
         return ended
 
@@ -210,7 +210,7 @@ class Folding(Definition, ABC):
 
 
 def is_folded(definition: Definition) -> TypeGuard[Folding]:
-    """Tell whether the windows of a tuple are known once a bound has passed it."""
+    """Return whether the windows of a tuple are known once a bound has passed it."""
     return definition.known_by == "order"
 
 

@@ -80,7 +80,7 @@ class Extents(Definition):
 
     @property
     def landmark(self) -> bool:
-        """Tell whether a window also takes all that came before."""
+        """Return whether a window also takes all that came before."""
         return self.range is None
 
     @property
@@ -220,7 +220,7 @@ class Extents(Definition):
 
 
 def is_grid(definition: Definition) -> TypeGuard[Extents]:
-    """Tell whether the windows of a tuple are known from its position."""
+    """Return whether the windows of a tuple are known from its position."""
     return definition.known_by == "position"
 
 

@@ -38,7 +38,7 @@ class Merging(Definition, ABC):
 
     @abstractmethod
     def begins(self, slots: Integers, first: Integers, last: Integers) -> NDArray[np.bool_]:
-        """Tell which runs, sorted by slot, then first, begin a window; the others join the one before."""
+        """Return which runs, sorted by slot, then first, begin a window; the others join the one before."""
 
     @abstractmethod
     def ends(self, last: Integers) -> Integers:
@@ -46,7 +46,7 @@ class Merging(Definition, ABC):
 
     @abstractmethod
     def complete(self, last: Integers, bounds: Integers | int) -> NDArray[np.bool_]:
-        """Tell which runs no later tuple can join, by the bounds of their groups."""
+        """Return which runs no later tuple can join, by the bounds of their groups."""
 
     @abstractmethod
     def least_end(self, bounds: Integers) -> Integers:
@@ -54,5 +54,5 @@ class Merging(Definition, ABC):
 
 
 def merges(definition: Definition) -> TypeGuard[Merging]:
-    """Tell whether the windows of a tuple are known from its neighbours."""
+    """Return whether the windows of a tuple are known from its neighbours."""
     return definition.known_by == "neighbours"

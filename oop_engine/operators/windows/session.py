@@ -88,7 +88,7 @@ class Gap(Merging):
             self.check_span(int(times.min()), int(times.max()))
 
     def check_span(self, least: int, most: int) -> None:
-        """Do so for the least and the greatest time."""
+        """Raise ``ContractError`` if sessions of the least or the greatest time do not fit 64 bits."""
         low, high = NEVER + 1 + 2 * self.gap, FOREVER - 1 - 2 * self.gap
         if not low <= least <= most <= high:
             value = least if least < low else most
@@ -107,7 +107,7 @@ class Gap(Merging):
         return of, found, first[:runs].copy(), last[:runs].copy()
 
     def begins(self, slots: Integers, first: Integers, last: Integers) -> NDArray[np.bool_]:
-        """Tell which runs, sorted by slot, then first, begin a session; the others join the one before.  O(n)."""
+        """Return which runs, sorted by slot, then first, begin a session; the others join the one before.  O(n)."""
         new: NDArray[np.bool_] = begins(slots, first, last, self.gap)
         return new
 
@@ -116,7 +116,7 @@ class Gap(Merging):
         return last + self.gap
 
     def complete(self, last: Integers, bounds: Integers | int) -> NDArray[np.bool_]:
-        """Tell which runs no later tuple can join, by the bounds of their groups."""
+        """Return which runs no later tuple can join, by the bounds of their groups."""
         done: NDArray[np.bool_] = last + self.gap < bounds
         return done
 
@@ -126,7 +126,7 @@ class Gap(Merging):
 
 
 def is_gap(definition: Definition) -> TypeGuard[Gap]:
-    """Tell whether tuples are neighbours by their distance alone, so that windows of several such gaps nest."""
+    """Return whether tuples are neighbours by their distance alone, so that windows of several such gaps nest."""
     return definition.known_by == "neighbours" and definition.distance is not None
 
 

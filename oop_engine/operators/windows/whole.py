@@ -69,7 +69,7 @@ class Whole(Merging):
             raise ContractError(msg)
 
     def begins(self, slots: Integers, first: Integers, last: Integers) -> NDArray[np.bool_]:
-        """Tell which runs, sorted by slot, then first, begin a window: the first of each slot."""
+        """Return which runs, sorted by slot, then first, begin a window: the first of each slot."""
         return new_rows(slots)
 
     def ends(self, last: Integers) -> Integers:
@@ -77,7 +77,7 @@ class Whole(Merging):
         return last + 1
 
     def complete(self, last: Integers, bounds: Integers | int) -> NDArray[np.bool_]:
-        """Tell which runs no later tuple can join: those of groups that are over."""
+        """Return which runs no later tuple can join: those of groups that are over."""
         return np.broadcast_to(np.equal(bounds, FOREVER), last.shape)
 
     def least_end(self, bounds: Integers) -> Integers:

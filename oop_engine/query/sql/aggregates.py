@@ -74,7 +74,7 @@ def name_of(node: Any) -> str:
 
 
 def is_aggregate(node: Any) -> bool:
-    """Tell whether a function is of many rows: an aggregate, with a filter or an order about it, and no window."""
+    """Return whether a function is of many rows: an aggregate, with a filter or an order about it, and no window."""
     call = node.parent if isinstance(node.parent, exp.Filter | exp.IgnoreNulls | exp.RespectNulls) else node
     if isinstance(call.parent, exp.Window) and call.arg_key == "this":
         return False
@@ -84,7 +84,7 @@ def is_aggregate(node: Any) -> bool:
 
 
 def counts_none(node: Any) -> bool:
-    """Tell whether an aggregate counts, and so is 0 of no records, and not null."""
+    """Return whether an aggregate counts, and so is 0 of no records, and not null."""
     return name_of(node.this if isinstance(node, exp.Filter) else node) in _COUNTS
 
 

@@ -202,7 +202,7 @@ class Grouping:
 
 
 def _is_scalar(node: Any) -> bool:
-    """Tell whether a window may be a key beside another one: its function has a value for each record."""
+    """Return whether a window may be a key beside another one: its function has a value for each record."""
     return isinstance(node, exp.DateBin | exp.TimestampTrunc)
 
 

@@ -126,7 +126,7 @@ class _Ranking:
         return self._listed.add(node, "_part")[0]
 
     def _is_time(self, name: str) -> bool:
-        """Tell whether rows with equal values of a column have one event time."""
+        """Return whether rows with equal values of a column have one event time."""
         column = self._listed.columns[name]
         return isinstance(column, str) and column in {self._relation.time, *self._relation.twins}
 

@@ -160,7 +160,7 @@ class SelectPlan:
         return keys
 
     def _is_alias(self, node: Any, by_name: Mapping[str, Any], names: Names) -> bool:
-        """Tell whether a key is the alias of an item: columns of the relation come before those."""
+        """Return whether a key is the alias of an item: columns of the relation come before those."""
         is_name = isinstance(node, exp.Column) and not node.table and node.name.lower() in by_name
         return is_name and not names.columns(node)
 

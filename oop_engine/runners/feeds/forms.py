@@ -190,12 +190,12 @@ class Intake:
         return is_values(given)
 
     def _is_columns(self, given: Mapping[Any, Any]) -> bool:
-        """Tell whether a mapping has columns: its progressing attribute is a list or an array."""
+        """Return whether a mapping has columns: its progressing attribute is a list or an array."""
         found = [given[time]] if (time := self._schema.progressing) in given else list(given.values())
         return bool(found) and all(map(is_column, found))
 
     def _is_punctuation(self, given: Any) -> bool:
-        """Tell whether a mapping is punctuation, as in JSON lines."""
+        """Return whether a mapping is punctuation, as in JSON lines."""
         return isinstance(given, Mapping) and is_punctuation(given, self._schema.names)
 
     def _punctuation(self, body: Any) -> Message:

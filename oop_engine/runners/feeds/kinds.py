@@ -20,23 +20,23 @@ READY = (*MESSAGES, Change)
 
 
 def is_whole(feed: Any) -> bool:
-    """Tell whether a feed is one thing, not an iterable of them: a message, Arrow data, columns."""
+    """Return whether a feed is one thing, not an iterable of them: a message, Arrow data, columns."""
     return isinstance(feed, (*READY, Mapping)) or is_arrow(feed) or fields_of_array(feed) is not None
 
 
 def is_of_service(feed: Any) -> bool:
-    """Tell whether something is a source of a service, which yields data with their positions."""
+    """Return whether something is a source of a service, which yields data with their positions."""
     return (
         not isinstance(feed, type) and callable(getattr(feed, "read", None)) and hasattr(feed, "replayable")
     )
 
 
 def is_values(given: Any) -> bool:
-    """Tell whether something is a row of values in the order of the columns: a tuple or list that names none."""
+    """Return whether something is a row of values in the order of the columns: a tuple or list that names none."""
     return isinstance(given, list | tuple) and len(given) > 0 and not is_row(given) and is_value(given[0])
 
 
 def is_value(given: Any) -> bool:
-    """Tell whether something can be the first value of a row."""
+    """Return whether something can be the first value of a row."""
     inner = isinstance(given, (*READY, Trace, list, tuple)) or is_row(given)
     return not inner and not is_arrow(given) and fields_of_array(given) is None

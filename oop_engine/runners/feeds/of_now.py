@@ -63,5 +63,5 @@ def _one(data: Any, read: Callable[[Any], Any] | None) -> Any:
 
 
 def _is_row_of_values(data: Any) -> bool:
-    """Tell a row of values from lines or messages of bytes, of which a source may give a list."""
+    """Distinguish a row of values from lines or messages of bytes, of which a source may give a list."""
     return is_values(data) and not (isinstance(data, list) and isinstance(data[0], bytes))

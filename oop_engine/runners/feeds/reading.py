@@ -42,7 +42,7 @@ class RowCounter:
         self.start()
 
     def start(self) -> None:
-        """Let the time begin now."""
+        """Start the time now."""
         self._wall_s, self._cpu_s = -stopwatch.wall(), -stopwatch.cpu()
 
     def each(self, steps: Iterator[Step]) -> Iterator[Step]:

@@ -127,7 +127,7 @@ def by_name(row: Any) -> Mapping[Any, Any]:
 
 
 def is_row(given: Any) -> bool:
-    """Tell whether an object is a row by names: a mapping, a dataclass, a named tuple, a row of a database."""
+    """Return whether an object is a row by names: a mapping, a dataclass, a named tuple, a row of a database."""
     if isinstance(given, Mapping) or _field_names(given) is not None or hasattr(given, "asDict"):
         return True
     if _names_in_dtype(given) is not None:

@@ -36,7 +36,7 @@ def columns_in(given: Any, schema: Schema, place: str) -> Iterator[dict[str, Any
 
 
 def is_column(values: Any) -> bool:
-    """Tell whether some values are a column: a list, a tuple, an array, a series."""
+    """Return whether some values are a column: a list, a tuple, an array, a series."""
     if isinstance(values, list | tuple):
         return True
     sequence = hasattr(values, "__len__") and hasattr(values, "__getitem__")

@@ -130,7 +130,7 @@ def claims(runs: list[Run]) -> list[Claim]:
 
 
 def _apart(held: dict[str, dict[int, int]], grown: float) -> bool | None:
-    """Tell whether the most delay takes ``grown`` times as much as the least in order, and out of order no more."""
+    """Return whether the most delay takes ``grown`` times as much as the least in order, and out of order no more."""
     least, most = min(held[OA]), max(held[OA])
     if most - least < LATE:
         return None

@@ -258,12 +258,12 @@ def claims(runs: list[Run]) -> list[Claim]:
 
 
 def _passed(run: Run) -> bool:
-    """Tell whether links come the band, and a second, past the end of the first minute."""
+    """Return whether links come the band, and a second, past the end of the first minute."""
     return bool(run.parameters["seconds"] > 61 + run.parameters["band"])
 
 
 def _often(oa: ByBand) -> bool:
-    """Tell whether punctuation comes each second or more often: else packets wait for it, and not for their band."""
+    """Return whether punctuation comes each second or more often: else packets wait for it, and not for their band."""
     every_ms = to_units(next(iter(oa.values())).parameters["every"], "ms", "packet_join: every")
     return every_ms <= 1000
 

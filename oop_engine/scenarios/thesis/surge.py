@@ -77,7 +77,7 @@ def _hashes(groups: Integers) -> Integers:
 
 
 def is_lossless(work: Integers, rate: float, ring: int) -> bool:
-    """Tell whether no tuple comes when ``ring`` others have not been begun."""
+    """Return whether no tuple comes when ``ring`` others have not been begun."""
     comes = np.arange(work.size) / rate
     before = np.cumsum(work) - work
     begins = before + np.maximum.accumulate(comes - before)

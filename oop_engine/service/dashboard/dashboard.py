@@ -92,7 +92,7 @@ class Dashboard:
         _LOG.info("page: %s", self.link)
 
     async def close(self) -> None:
-        """Let all visitors go."""
+        """Close all connections."""
         if self._server is not None:
             self._server.close()
         for visit in self._visits:

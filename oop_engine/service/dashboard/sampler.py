@@ -78,7 +78,7 @@ class Sampler:
         return self.last
 
     def look(self, more: int) -> None:
-        """Learn that somebody looks on from now on (1), or no longer (-1)."""
+        """Count viewers: one more (1), or one less (-1)."""
         self.looking += more
         self._visited.set()
 

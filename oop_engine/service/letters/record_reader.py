@@ -90,7 +90,7 @@ class RecordReader:
         await self._format.ready(data)
 
     async def is_ready(self, data: Any) -> bool:
-        """Tell whether some data can be read now."""
+        """Return whether some data can be read now."""
         try:
             await self._format.ready(data, once=True)
         except UnreachableError:
@@ -272,7 +272,7 @@ class RecordReader:
         return True
 
     def _is_row(self, record: Record) -> bool:
-        """Tell whether a record is one row where as many rows as records were read."""
+        """Return whether a record is one row where as many rows as records were read."""
         _, raw, (data, _, _) = record
         if isinstance(data, bytes) and self._format.by_lines:
             return self._format.row_a_line

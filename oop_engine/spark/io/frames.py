@@ -37,7 +37,7 @@ _BATCHES = 1 << 20  # Arrow batches of a partition
 
 
 def is_frame(feed: object) -> bool:
-    """Tell whether a feed is a DataFrame of Spark."""
+    """Return whether a feed is a DataFrame of Spark."""
     return hasattr(feed, "isStreaming") and hasattr(feed, "mapInArrow")
 
 

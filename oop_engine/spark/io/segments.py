@@ -45,7 +45,7 @@ class Segments(Protocol):
         ...
 
     def ended(self) -> bool:
-        """Tell whether no more can come."""
+        """Return whether no more can come."""
         ...
 
     def read(self, number: int) -> Iterable[Message]:
@@ -130,7 +130,7 @@ class Files:
         return sum(line is not None for line in self._lines()) if self.known else len(self.paths())
 
     def ended(self) -> bool:
-        """Tell whether no more can come."""
+        """Return whether no more can come."""
         return self._lines()[-1:] == [None] if self.known else self._has_ended()
 
     def read(self, number: int) -> Trace:

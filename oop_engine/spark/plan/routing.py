@@ -101,7 +101,7 @@ class Router:
             yield from self._record(edge, number, messages, seq)
 
     def _leads(self, edge: Edge, change: Change) -> bool:
-        """Tell whether an edge leads to the operator of a change."""
+        """Return whether an edge leads to the operator of a change."""
         assert edge.component is not None
         leading = leading_to(self.cut.plan, change.operator)
         return not leading.isdisjoint(self.cut.components[edge.component].nodes)

@@ -47,7 +47,7 @@ def mapped(settings: Mapping[str, str], home: Path) -> dict[str, str]:
 
 
 def is_archived(settings: Mapping[str, str]) -> bool:
-    """Tell whether a JVM with these settings writes an archive at its end, for which it needs half a minute."""
+    """Return whether a JVM with these settings writes an archive at its end, for which it needs half a minute."""
     return _AT_EXIT in settings.get(JVM_OPTIONS, "")
 
 

@@ -116,7 +116,7 @@ def _of_package() -> Path:
 
 
 def _recent(java: Path, name: str) -> Java:
-    """Ask a ``java`` who it is.  Raises ``SetupError`` if it does not work, or is too old."""
+    """Return a ``java`` with its version.  Raises ``SetupError`` if it does not work, or is too old."""
     settings = _ask(java, name)
     home = re.search(r"^ *java\.home = (.+)$", settings, re.MULTILINE)
     number = re.search(r"^ *java\.specification\.version = (?:1\.)?(\d+)$", settings, re.MULTILINE)

@@ -160,7 +160,7 @@ def _started(master: str, app: str, quick: bool, given: dict[str, str]) -> Itera
 
 
 def _hush() -> None:
-    """Let PySpark not print its exceptions as JSON as well."""
+    """Stop PySpark from also printing its exceptions as JSON."""
     from pyspark.logger import PySparkLogger
 
     for kind in ("SQL", "DataFrame"):

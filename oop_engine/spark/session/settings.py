@@ -84,7 +84,7 @@ def settings_for(
 
 
 def is_local(master: str) -> bool:
-    """Tell whether the workers of a master are threads of the driver."""
+    """Return whether the workers of a master are threads of the driver."""
     return master == "local" or master.startswith("local[")
 
 

@@ -44,7 +44,7 @@ def interruptible(work: Callable[[], object], stop: Callable[[], object]) -> Non
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Let SIGTERM end the block as Ctrl-C does: with an exception, so that nothing is left behind.
+    """End the block at SIGTERM as at Ctrl-C: with an exception, so that nothing is left behind.
 
     Only where SIGTERM has no handler yet, and in the main thread, which gets signals.
     """

@@ -206,7 +206,7 @@ class Checkpoint:
         return {name: ledger.mark() for name, ledger in self._ledgers.items()}
 
     def _looked(self, name: str, segments: Segments, *, batch: bool) -> Segments:
-        """Let a source remember the names of its files, in the order in which they were found."""
+        """Store the names of a source's files, in the order in which they were found."""
         if not isinstance(segments, Files):
             return segments
         place = f"slices/{name}.jsonl"

@@ -73,7 +73,7 @@ def _check(path: Path) -> None:
 
 
 def _fits(content: bytes, sums: bytes) -> bool:
-    """Tell whether ``sums`` are the checksums of ``content``: CRC-32 of each so many bytes, as Hadoop writes them."""
+    """Return whether ``sums`` are the checksums of ``content``: CRC-32 of each so many bytes, as Hadoop writes them."""
     width = int.from_bytes(sums[4:8], "big")
     if sums[:4] != _CHAIN or width <= 0:
         return False

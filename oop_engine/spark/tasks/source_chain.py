@@ -143,7 +143,7 @@ class SourceChainRun:
         self._inline.drain()
 
     def _tick(self, clock: Ticks, now: int) -> None:
-        """Let the clock tick up to ``now``."""
+        """Advance the clock to ``now``."""
         for tick in clock.up_to(now):
             self._inline.clock(tick)
             self._inline.drain()

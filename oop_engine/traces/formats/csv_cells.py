@@ -99,7 +99,7 @@ def number_pattern(format: CsvFormat) -> str:
 
 
 def matches(texts: pa.Array, form: str) -> pa.Array:
-    """Tell which texts have the form of a date."""
+    """Return which texts have the form of a date."""
     return pc.match_substring_regex(texts, date_pattern(form))
 
 

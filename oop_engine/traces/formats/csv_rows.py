@@ -93,7 +93,7 @@ class CsvRows:
         }
 
     def _in_order(self, data: bytes) -> bool:
-        """Tell whether lines are rows as far as quotes, line breaks and comments go."""
+        """Return whether lines are rows as far as quotes, line breaks and comments go."""
         if len(data) >= LONGEST or (b"\r" in data and data.count(b"\r") != data.count(b"\r\n")):
             return False
         if self._comment and (data.startswith(self._comment) or b"\n" + self._comment in data):
@@ -201,7 +201,7 @@ class CsvRows:
         return pa.RecordBatch.from_pydict(columns).take(pa.array(in_order))
 
     def _is_blank(self, text: bytes) -> bool:
-        """Tell whether a line has no cells: nothing, or spaces where there are several columns."""
+        """Return whether a line has no cells: nothing, or spaces where there are several columns."""
         return not text or (len(self.names) != 1 and self._delimiter not in text and not text.strip(b" \t"))
 
     def _scan(self, text: bytes, found: list[bytes] | None = None) -> int:

@@ -81,7 +81,7 @@ def guess_time(texts: pa.Array, prepared: Prepared | None = None) -> pa.DataType
 
 
 def merged_by(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Tell which texts (no bytes) are written as no number of ``kind`` is, so that others could be equal to them."""
+    """Return which texts (no bytes) are written as no number of ``kind`` is, so that others could be equal to them."""
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         return pa.repeat(False, len(texts))
     if pa.types.is_integer(kind):
@@ -173,7 +173,7 @@ def as_texts_are(name: str, cells: pa.Array) -> pa.Array:
 
 
 def _may_have_zeros(cells: pa.Array) -> bool:
-    """Tell whether a cell may have another sign than digits and a minus, or begin with a zero and go on."""
+    """Return whether a cell may have another sign than digits and a minus, or begin with a zero and go on."""
     _, ends, data = cells.buffers()
     offsets = np.frombuffer(ends, np.int32)[cells.offset : cells.offset + len(cells) + 1]
     if not len(cells) or offsets[0] == offsets[-1]:

@@ -198,7 +198,7 @@ def _by_arrow(lines: bytes, as_read: pa.Schema, rows: int, others: str) -> pa.Ta
 
 
 def _rounded(lines: bytes, table: pa.Table) -> bool:
-    """Tell whether Arrow may have rounded a whole number to a float, or made one infinite."""
+    """Return whether Arrow may have rounded a whole number to a float, or made one infinite."""
     for column in table.columns:
         if not pa.types.is_floating(column.type):
             continue
@@ -257,7 +257,7 @@ def _depth(line: bytes) -> int:
 
 
 def _is_json(kind: pa.DataType) -> bool:
-    """Tell whether JSON has such values, so that Arrow reads them as their texts are read."""
+    """Return whether JSON has such values, so that Arrow reads them as their texts are read."""
     number = pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind)
     return bool(number or pa.types.is_boolean(kind) or kind in (pa.string(), pa.large_string()))
 

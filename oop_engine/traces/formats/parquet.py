@@ -156,13 +156,13 @@ class ParquetWriter:
 
 
 def _has_all_values(column: pq.ColumnChunkMetaData) -> bool:
-    """Tell whether statistics count no value that is missing."""
+    """Return whether statistics count no value that is missing."""
     known = column.statistics
     return known is not None and known.has_null_count and known.null_count == 0
 
 
 def _has_few_texts(column: pq.ColumnChunkMetaData) -> bool:
-    """Tell whether a dictionary has the texts: where it has grown too large, writers go on without one."""
+    """Return whether a dictionary has the texts: where it has grown too large, writers go on without one."""
     return bool(
         column.has_dictionary_page and column.total_uncompressed_size <= _CODE_BYTES * column.num_values
     )

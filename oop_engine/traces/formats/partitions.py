@@ -17,7 +17,7 @@ _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 def is_partition(name: str) -> bool:
-    """Tell whether the name of a folder has a column and a value."""
+    """Return whether the name of a folder has a column and a value."""
     column, equals, _ = name.partition("=")
     return bool(column and equals) and not name.startswith((".", "_"))
 

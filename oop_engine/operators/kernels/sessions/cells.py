@@ -338,12 +338,8 @@ def open_bounds(cells, slots, gaps, out):
     earliest, begin = _FOREVER, _FOREVER
     for i in range(len(slots)):
         end, first = _open_bounds(cells, slots[i], gaps)
-        out[BOUND_END, i], out[BOUND_FIRST, i], earliest, begin = (
-            end,
-            first,
-            min(earliest, end),
-            min(begin, first),
-        )
+        out[BOUND_END, i], out[BOUND_FIRST, i] = end, first
+        earliest, begin = min(earliest, end), min(begin, first)
     return earliest, begin
 
 

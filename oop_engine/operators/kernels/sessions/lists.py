@@ -185,12 +185,8 @@ def assign_runs(table, slots, times, gap, begin, most, runs_out, pairs, fingers)
                         spans[run, FIRST], older[run] = spans[other, FIRST], older[other]
                         # No finger leads there.
                         owner[other] = -1
-                        pairs[STEP_TO, pair_count], pairs[STEP_A, pair_count], pairs[STEP_B, pair_count] = (
-                            run,
-                            other,
-                            run,
-                        )
-                        pair_count += 1
+                        pairs[STEP_TO, pair_count], pairs[STEP_A, pair_count] = run, other
+                        pairs[STEP_B, pair_count], pair_count = run, pair_count + 1
             runs_out[i] = run
     counts[USED], counts[OPEN], counts[FOUND], counts[FREE] = used, opened, pair_count, free
     counts[WALKED] += steps + 1024
@@ -254,12 +250,8 @@ def emit_closed(table, slots, bounds, gaps, begin, out):
             # Definition after definition, while windows are complete; the run that as many have emitted joins first.
             while True:
                 if level > 0 and below >= 0 and left[below] == level:
-                    out[STEP_TO, steps], out[STEP_A, steps], out[STEP_B, steps], out[FREE_RUN, free] = (
-                        run,
-                        below,
-                        run,
-                        below,
-                    )
+                    out[STEP_TO, steps], out[STEP_A, steps], out[STEP_B, steps] = run, below, run
+                    out[FREE_RUN, free] = below
                     first, below = times[below, FIRST], _freed(table, below)
                     steps, free = steps + 1, free + 1
                 if level == wide:
@@ -341,12 +333,8 @@ def open_bounds(table, slots, gaps, out):
     earliest, begin = _FOREVER, _FOREVER
     for i in range(len(slots)):
         end, first = _open_bounds(table, slots[i], gaps)
-        out[BOUND_END, i], out[BOUND_FIRST, i], earliest, begin = (
-            end,
-            first,
-            min(earliest, end),
-            min(begin, first),
-        )
+        out[BOUND_END, i], out[BOUND_FIRST, i] = end, first
+        earliest, begin = min(earliest, end), min(begin, first)
     return earliest, begin
 
 

@@ -155,7 +155,7 @@ def _apart(text: str, node: Any, left: NamedStream, right: NamedStream) -> tuple
 
 
 def _is_whole(text: str, node: Any, left: NamedStream, right: NamedStream) -> bool:
-    """Tell whether an expression of one side is an integer."""
+    """Return whether an expression of one side is an integer."""
     side = left if _is_of(node, left, right) else right
     return bool(pa.types.is_integer(Expressions(text, side.names, side.stream.schema).of(node).kind))
 
@@ -176,6 +176,6 @@ def _both(node: Any, left: NamedStream, right: NamedStream) -> tuple[Any, Any] |
 
 
 def _is_of(node: Any, one: NamedStream, other: NamedStream) -> bool:
-    """Tell whether an expression reads columns of one relation alone."""
+    """Return whether an expression reads columns of one relation alone."""
     columns = list(node.find_all(exp.Column))
     return bool(columns) and all(one.names.columns(c) and not other.names.columns(c) for c in columns)

@@ -134,7 +134,7 @@ class JoinPlan:
         return _whole([*([] if on is None else [on]), *both])
 
     def _may_keep_all(self) -> bool:
-        """Tell whether a join of the SELECT keeps rows of its right side without a partner: WHERE is behind that."""
+        """Return whether a join of the SELECT keeps rows of its right side without a partner: WHERE is behind that."""
         sides = [str(one.args.get("side") or "").upper() for one in self._select.args["joins"]]
         return "RIGHT" in sides or "FULL" in sides
 
@@ -145,7 +145,7 @@ def _whole(parts: list[Any]) -> Any:
 
 
 def _is_about(node: Any, of: NamedStream, other: NamedStream) -> bool:
-    """Tell whether a condition is about one side alone, whatever tables follow: its columns have a table."""
+    """Return whether a condition is about one side alone, whatever tables follow: its columns have a table."""
     parts = list(node.walk())
     if any(isinstance(one, _NOT_OF_ROWS) for one in parts):
         return False
@@ -160,7 +160,7 @@ def _is_tumbling(node: Any) -> bool:
 
 
 def _is_of(node: Any, left: NamedStream, right: NamedStream) -> bool:
-    """Tell whether a condition reads columns of both sides, and of no other."""
+    """Return whether a condition reads columns of both sides, and of no other."""
     columns = list(node.find_all(exp.Column))
     sides = [[bool(side.names.columns(one)) for side in (left, right)] for one in columns]
     return all(map(any, sides)) and all(

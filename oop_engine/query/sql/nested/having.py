@@ -57,7 +57,7 @@ def _in_of(part: Any) -> Any:
 
 
 def _asks(part: Any, select: Any) -> bool:
-    """Tell whether a condition asks whether an aggregate, by itself or by its alias, is in a query."""
+    """Return whether a condition asks whether an aggregate, by itself or by its alias, is in a query."""
     found = _in_of(part)
     return (
         isinstance(found, exp.In)

@@ -38,7 +38,7 @@ def select_of(node: Any) -> Any:
 
 
 def is_plain(select: Any) -> bool:
-    """Tell whether a query is a SELECT of rows alone: no groups, no limit, no union."""
+    """Return whether a query is a SELECT of rows alone: no groups, no limit, no union."""
     if not isinstance(select, exp.Select) or any(select.args.get(part) for part in _PARTS):
         return False
     return not any(one.find(exp.Window) for one in select.expressions)
@@ -68,5 +68,5 @@ def _qualify(column: Any, relation: NamedStream) -> None:
 
 
 def has_aggregates(select: Any) -> bool:
-    """Tell whether the list of a SELECT has aggregates."""
+    """Return whether the list of a SELECT has aggregates."""
     return any(aggregates_in(one) for one in select.expressions)

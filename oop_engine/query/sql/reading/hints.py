@@ -54,7 +54,7 @@ _BEGIN = ("SELECT", "WITH", "CREATE", "INSERT", "FROM")
 
 
 def is_path(name: str) -> bool:
-    """Tell whether a name in a text is that of a file, without its quotes."""
+    """Return whether a name in a text is that of a file, without its quotes."""
     return _UNQUOTED.search(f"FROM {name}") is not None
 
 
@@ -107,7 +107,7 @@ def open_quote(text: str) -> tuple[int, str] | None:
 
 
 def is_text_meant(node: Any) -> bool:
-    """Tell whether a name that is not known may be meant as a text: in double quotes, or behind a comparison."""
+    """Return whether a name that is not known may be meant as a text: in double quotes, or behind a comparison."""
     around = node.parent
     is_compared = isinstance(around, exp.EQ | exp.NEQ | exp.In) and around.this is not node
     return bool(node.args["this"].args.get("quoted")) or is_compared

@@ -248,7 +248,7 @@ class _Rewriting(Tokens):
         return first if first > 0 and self.is_word(first, name) else 0
 
     def _ends_keys(self, at: int) -> bool:
-        """Tell whether the comma at ``at`` is behind the keys: DESCRIPTOR or the column of time follows."""
+        """Return whether the comma at ``at`` is behind the keys: DESCRIPTOR or the column of time follows."""
         return self.word(at) == "," and (
             self.is_word(at + 1, "DESCRIPTOR") or self.is_word(at + 3, "INTERVAL")
         )

@@ -21,15 +21,15 @@ class Tokens:
         return self.tokens[at].text.upper() if 0 <= at < len(self.tokens) else ""
 
     def is_word(self, at: int, *words: str) -> bool:
-        """Tell whether a token is one of these words, not a text or a quoted name."""
+        """Return whether a token is one of these words, not a text or a quoted name."""
         return self.word(at) in words and 0 <= at < len(self.tokens) and self.is_sign(at)
 
     def is_sign(self, at: int) -> bool:
-        """Tell whether a token is no text and no quoted name."""
+        """Return whether a token is no text and no quoted name."""
         return self.tokens[at].token_type.name not in ("STRING", "IDENTIFIER")
 
     def is_name(self, at: int) -> bool:
-        """Tell whether a token may name a table or a column."""
+        """Return whether a token may name a table or a column."""
         kinds = ("VAR", "IDENTIFIER", "STRING")
         return 0 <= at < len(self.tokens) and self.tokens[at].token_type.name in kinds
 

@@ -65,17 +65,17 @@ def named(node: Any) -> pa.DataType | None:
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Tell whether values of a type can be reckoned with."""
+    """Return whether values of a type can be reckoned with."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Tell whether values of a type are texts."""
+    """Return whether values of a type are texts."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def is_time(kind: pa.DataType) -> bool:
-    """Tell whether values of a type are moments or days."""
+    """Return whether values of a type are moments or days."""
     return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
 
 

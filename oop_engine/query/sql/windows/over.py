@@ -40,7 +40,7 @@ class Frame:
 
     @property
     def bounded(self) -> bool:
-        """Tell whether the records of a key that it stores have a number or a length."""
+        """Return whether the records of a key that it stores have a number or a length."""
         return self.first < EVER if self.time else self.first > -FARTHEST and self.last < FARTHEST
 
 
@@ -81,7 +81,7 @@ def frame_of(text: str, node: Any, relation: NamedStream, column: Callable[[Any]
 
 
 def _is_down(text: str, ordered: Any, time: str) -> bool:
-    """Tell whether the latest record is the first; raises ``UsageError`` for more columns in such an order."""
+    """Return whether the latest record is the first; raises ``UsageError`` for more columns in such an order."""
     first, *more = ordered.expressions
     down = bool(first.args.get("desc"))
     if more and (down or any(one.args.get("desc") or one.args.get("nulls_first") for one in more)):

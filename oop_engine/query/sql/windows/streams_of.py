@@ -36,7 +36,7 @@ _NOW = 1
 
 
 def is_over(node: Any) -> bool:
-    """Tell whether a key is the window behind the SELECT list."""
+    """Return whether a key is the window behind the SELECT list."""
     return isinstance(node, exp.Anonymous) and node.name == OVER
 
 

@@ -93,7 +93,7 @@ def _typed(
 
 
 def _is_far(values: pa.Array) -> bool:
-    """Tell whether a time may be one that is refused, whatever the unit of the stream is."""
+    """Return whether a time may be one that is refused, whatever the unit of the stream is."""
     if not pa.types.is_timestamp(values.type):
         return False
     ends = pc.min_max(values.cast(pa.int64())).as_py()
