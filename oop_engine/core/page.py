@@ -7,7 +7,7 @@ nothing, per tuple it is everything.  NiagaraST shipped tuples in pages too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -40,9 +40,11 @@ class Page:
     system, in the unit of the progressing attribute.  Only pages on their way from a trace
     to a generator carry it: time is a message, not a property of the operators inside.
     Raises ``ContractError`` if the columns are not the schema's or a time is null.
-    ``rows``: how many there are; ``column(name)``: one column, without the others where they are made when
-    they are asked for (``late``).  ``reach``: times of the rows with their least and greatest, as far as somebody has
-    looked (``reach_of``).  Slices share memory; nothing is ever written into a page.
+    ``times``: the progressing attribute, int64 (rows,), read-only where the type allows a view, made when somebody asks
+    for it, with ``ContractError`` if a value is beyond int64.  ``rows``: how many there are; ``column(name)``: one
+    column, without the others where they are made when they are asked for (``late``).  ``reach``: times of the rows
+    with their least and greatest, as far as somebody has looked (``reach_of``).  Slices share memory; nothing is ever
+    written into a page.
 
     >>> import pyarrow as pa
     >>> page = Page.of(Schema({"ts": pa.int64()}, "ts", "s"), {"ts": [3, 1, 2]})
@@ -50,7 +52,8 @@ class Page:
     array([3, 1, 2])
     """
 
-    __slots__ = ("_made", "_progressing", "_times", "arrival", "batch", "columns", "reach", "rows", "schema")
+    __slots__ = ("_made", "_progressing", "arrival", "batch", "columns", "reach", "rows", "schema", "times")
+    times: NDArray[np.int64]
     late: ClassVar[bool] = False
     """True: its columns are made when they are asked for; ``settled`` makes them all."""
     whole: ClassVar[bool] = False
@@ -84,7 +87,6 @@ class Page:
         self.columns = batch
         self.rows: int = batch.num_rows
         self.arrival = arrival
-        self._times: NDArray[np.int64] | None = None
         self.reach: tuple[NDArray[np.int64], int, int] | None = None
         self._made: dict[str, pa.Array] = {}
 
@@ -149,22 +151,21 @@ class Page:
     def __len__(self) -> int:
         return self.rows
 
-    @property
-    def times(self) -> NDArray[np.int64]:
-        """The progressing attribute, int64 (rows,); a read-only view where the type allows.
+    if not TYPE_CHECKING:  # else any attribute would do
 
-        Raises ``ContractError`` if a value is beyond int64.
-        """
-        if self._times is None:
+        def __getattr__(self, name: str) -> Any:
+            """Make the times when they are first asked for; from then on they are an attribute."""
+            if name != "times":
+                raise AttributeError(name)
             try:
                 # Asking the batch for a column, a cast, a view in Arrow: each is felt in pages of a few rows.
                 column = self._progressing
                 whole = column if self.schema.times_are_int64 else column.cast(_INT64)
-                self._times = whole.to_numpy(zero_copy_only=True).view(np.int64)
+                self.times = whole.to_numpy(zero_copy_only=True).view(np.int64)
             except pa.ArrowInvalid as error:
                 msg = f"page: {self.schema.progressing!r} must be below 2**63: {error}"
                 raise ContractError(msg) from error
-        return self._times
+            return self.times
 
     def reach_of(self, times: NDArray[np.int64]) -> tuple[int, int]:
         """Return the least and the greatest of some ``times`` of the rows, mostly its own; it remembers the last.
@@ -218,7 +219,7 @@ class Page:
         arrival = None if self.arrival is None else self.arrival[start:stop]
         page = self._checked(self.batch.slice(start, stop - start), arrival)
         page._progressing = self._progressing.slice(start, stop - start)
-        page._times = None if self._times is None else self._times[start:stop]
+        page.times = self.times[start:stop]
         return page
 
     def filter(self, mask: NDArray[np.bool_]) -> Page:
@@ -240,7 +241,7 @@ class Page:
         if self.arrival is None:
             return self
         page = self._checked(self.batch, None)
-        page._progressing, page._times, page.reach = self._progressing, self._times, self.reach
+        page._progressing, page.times, page.reach = self._progressing, self.times, self.reach
         return page
 
     def settled(self) -> Page:

@@ -41,7 +41,7 @@ class CodedPage(Page):
         self, schema: Schema, coded: pa.RecordBatch, arrival: NDArray[np.int64] | None = None
     ) -> None:
         self.schema, self.arrival, self.reach, self._made = schema, arrival, None, {}
-        self._coded, self.rows, self._times = coded, coded.num_rows, None
+        self._coded, self.rows = coded, coded.num_rows
         self._progressing = coded.column(schema.progressing)
         self.columns = LateColumns(schema, partial(_decoded, coded))
 
@@ -50,7 +50,7 @@ class CodedPage(Page):
         if name == "batch":
             self.batch = self.columns = self.columns.batch()
             return self.batch
-        raise AttributeError(name)
+        return super().__getattr__(name)  # type: ignore[misc]
 
     def __reduce__(self) -> Any:
         return Page, (self.schema, self.batch, self.arrival)
@@ -63,7 +63,7 @@ class CodedPage(Page):
         """Return rows ``start`` to ``stop`` (exclusive), without copying."""
         arrival = None if self.arrival is None else self.arrival[start:stop]
         page = CodedPage(self.schema, self._coded.slice(start, stop - start), arrival)
-        page._times = None if self._times is None else self._times[start:stop]
+        page.times = self.times[start:stop]
         return page
 
     def filter(self, mask: NDArray[np.bool_]) -> Page:
@@ -81,7 +81,7 @@ class CodedPage(Page):
         if self.arrival is None:
             return self
         page = CodedPage(self.schema, self._coded)
-        page._times, page.reach = self._times, self.reach
+        page.times, page.reach = self.times, self.reach
         return page
 
     def owned(self) -> Page:

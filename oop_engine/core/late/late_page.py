@@ -75,7 +75,7 @@ class LatePage(Page):
         make: Callable[[int], pa.Array],
         make_times: Callable[[], Ints] | None = None,
     ) -> None:
-        self.schema, self.arrival, self._times, self.reach, self._made = schema, None, None, None, {}
+        self.schema, self.arrival, self.reach, self._made = schema, None, None, {}
         self.columns, self.rows, self._make_times = LateColumns(schema, make), rows, make_times
 
     def __getattr__(self, name: str) -> Any:
@@ -84,24 +84,20 @@ class LatePage(Page):
         And nothing is kept that they were made of: of a few rows that is a hundred times as much.
         """
         if name == "batch":
-            self._times, self.batch = self.times, self.columns.batch()
+            self.times, self.batch = self.times, self.columns.batch()
             self.columns = self.batch
             del self._make_times
             return self.batch
         if name == "_progressing":
             self._progressing = self.column(self.schema.progressing)
             return self._progressing
-        raise AttributeError(name)
+        if name == "times" and self._make_times is not None:
+            self.times = self._make_times()
+            return self.times
+        return super().__getattr__(name)  # type: ignore[misc]
 
     def __reduce__(self) -> Any:
         return Page, (self.schema, self.batch)
-
-    @property
-    def times(self) -> Ints:
-        """The progressing attribute, int64 (rows,)."""
-        if self._times is None:
-            self._times = super().times if self._make_times is None else self._make_times()
-        return self._times
 
     def settled(self) -> Page:
         """Return a page of the same rows that holds its columns, and nothing that they were to be made of."""
