@@ -79,14 +79,12 @@ class Progress:
         which is always sound.  Of a watermark that of all inputs together follows.
         """
         if isinstance(punctuation, Linear):  # as mostly
-            soft = [] if self._expected is None else self._expected._advance_linear(port, punctuation)
-            out = self._advance_linear(port, punctuation)
-            return out + self._beyond(soft) if soft else out
+            return self.advance_linear(port, punctuation.below)
         soft = list[Punctuation]()
         if isinstance(punctuation, Watermark) and self._expected is not None and not self.groups:
             of = punctuation.of
             if isinstance(of, Linear):
-                return self._beyond(self._expected._advance_linear(port, of))
+                return self._beyond(self._expected.advance_linear(port, of.below))
         if self._expected is not None or isinstance(punctuation, Watermark):
             soft = self._expect(port, punctuation)
         match punctuation:
@@ -99,20 +97,22 @@ class Progress:
         self._count_groups()
         return out + self._beyond(soft) if soft else out
 
-    def _advance_linear(self, port: int, punctuation: Linear) -> list[Punctuation]:
-        below = punctuation.below
+    def advance_linear(self, port: int, below: int) -> list[Punctuation]:
+        """Do so for a bound of the whole stream of an input."""
+        soft = [] if self._expected is None else self._expected.advance_linear(port, below)
+        out = list[Punctuation]()
         if below <= self._linear[port]:
-            return []
+            return self._beyond(soft) if soft else out
         was, self._linear[port] = int(self._linear[port]), below
-        linear, out = below if self._linear.size == 1 else min(self._linear.tolist()), list[Punctuation]()
+        linear = below if self._linear.size == 1 else min(self._linear.tolist())
         if linear > self.linear:
-            out.append(punctuation if linear == below else Linear(linear))
+            out.append(Linear(linear))
             self.linear = linear
         if self._tables:
             out += self._over_groups(port, was)
         if self.groups:
             self._count_groups()
-        return out
+        return out + self._beyond(soft) if soft else out
 
     def _count_groups(self) -> None:
         more = 0 if self._expected is None else self._expected.groups

@@ -180,7 +180,7 @@ class LowLevelAggregate(Operator):
 
     def _bound(self) -> Iterator[Emission]:
         """Put out the bound that holds, now that some entries have left."""
-        for grown in self._progress.advance(0, Linear(min(self._below.below, self._table.least_pane))):
+        for grown in self._progress.advance_linear(0, min(self._below.below, self._table.least_pane)):
             yield 0, grown
 
     def _overflow(self, error: SumOverflowError) -> Exception:

@@ -74,9 +74,14 @@ class SourceProgress:
         A page with arrivals is cut where a multiple of the granularity is passed.  Others stay whole, unless there
         are groups, or the bound before each late tuple must be known (``apart``).
         """
-        if (page.arrival is None or self._every is None) and self._groups is None and not apart:
-            return self._whole(page)
-        return self._cut(page, apart=apart)
+        if self._groups is not None or apart or not (page.arrival is None or self._every is None):
+            return self._cut(page, apart=apart)
+        before = self._progress.linear
+        (below, _), late, _ = self._running.over(page, (before, before), self._every)
+        if self._progress.groups or before == FOREVER:
+            late_in_group = passed(page.times, self._progress.bounds(page.batch))
+            late = late_in_group if late is None else late_in_group | late
+        return [PagePart(page, late), *(self._progress.advance_linear(0, below) if below > before else ())]
 
     def takes_with(self, soft: SourceProgress, page: Page) -> bool:
         """Return whether ``take_with`` does for a page: it comes as a whole, and there are no bounds of groups."""
@@ -93,9 +98,9 @@ class SourceProgress:
         before = self._progress.linear, soft._progress.linear
         reached = self._running.over(page, before, self._every, soft._running)
         (below, expected), late, allowed = reached
-        messages = self._progress.advance(0, Linear(below)) if below > before[0] else []
+        messages = self._progress.advance_linear(0, below) if below > before[0] else []
         if expected > before[1]:
-            soft._progress.advance(0, Linear(expected))
+            soft._progress.advance_linear(0, expected)
             messages += self._progress.advance(0, Watermark(Linear(expected)))
         return PagePart(page, late), allowed, messages
 
@@ -115,14 +120,6 @@ class SourceProgress:
             self._groups.let_go()
             if self._progress.linear > before:
                 self._groups.forget(self._progress.linear)
-
-    def _whole(self, page: Page) -> list[PagePart | Punctuation]:
-        before = self._progress.linear
-        (below, _), late, _ = self._running.over(page, (before, before), self._every)
-        if self._progress.groups or before == FOREVER:
-            late_in_group = passed(page.times, self._progress.bounds(page.batch))
-            late = late_in_group if late is None else late_in_group | late
-        return [PagePart(page, late), *(self._progress.advance(0, Linear(below)) if below > before else ())]
 
     def _held(self, page: Page, before: int, linear: Ints) -> tuple[Ints | None, Ints]:
         """Return the bound for each row, if that grows within a part; and where punctuation is due."""
@@ -170,7 +167,7 @@ class SourceProgress:
                 self._groups.overtaken(below)
 
     def _advance(self, below: int) -> Iterator[Punctuation]:
-        yield from self._progress.advance(0, Linear(below))
+        yield from self._progress.advance_linear(0, below)
         if self._groups is not None and (grown := self._groups.grown(below)) is not None:
             yield from self._progress.advance(0, grown)
 
