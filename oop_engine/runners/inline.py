@@ -121,12 +121,14 @@ class Inline:
         if isinstance(message, Change):
             self._push_change(source, message, now)
             return
-        place = f"graph {self.plan.name!r}, source {source!r}"
-        if not isinstance(message, MESSAGES):
-            for made in Intake(place, self._schemas[source], "push").messages(message):
-                self.push(source, made, now)
-            return
-        message = admitted(place, self._schemas[source], message)
+        schema = self._schemas[source]
+        if not isinstance(message, Page) or message.schema is not schema:
+            place = f"graph {self.plan.name!r}, source {source!r}"
+            if not isinstance(message, MESSAGES):
+                for made in Intake(place, schema, "push").messages(message):
+                    self.push(source, made, now)
+                return
+            message = admitted(place, schema, message)
         last = self._last[source]
         moment = until = last if now is None else now
         if isinstance(message, Page):

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 from itertools import islice
 from operator import attrgetter
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgpack
 import numpy as np
@@ -30,6 +30,9 @@ from oop_engine.core.groups.integer_table import IntegerTable
 from oop_engine.core.groups.zeros import unsigned_zeros
 from oop_engine.core.saved import Saved
 from oop_engine.system.knobs import knob
+
+if TYPE_CHECKING:
+    from oop_engine.core.page import Page
 
 __all__ = ["IN_NUMPY", "GroupIndex", "KeyTables", "comparable", "is_text", "occurring", "plain_value"]
 
@@ -109,8 +112,7 @@ class GroupIndex:
 
     Two keys are the same if they are equal as SQL's GROUP BY has it: null equals null, NaN
     equals NaN, -0.0 equals 0.0.  ``tables``: how codes are found, in NumPy or
-    in kernels (``operators/keys/tables.py``).  ``whole``: the table of the one key column, if
-    there is one and it has integers; so keys may be given as an array (``encode_integers``).
+    in kernels (``operators/keys/tables.py``).
 
     >>> index = GroupIndex([pa.string()])
     >>> index.encode([pa.array(["b", "a", "b"])])
@@ -120,8 +122,7 @@ class GroupIndex:
     """
 
     __slots__ = (
-        "_chunks", "_key_bytes", "_levels", "_pairs", "_parts", "_read", "_tables", "_types", "moves", "size",
-        "whole",
+        "_chunks", "_key_bytes", "_levels", "_pairs", "_parts", "_read", "_tables", "_types", "_whole", "moves", "size",
     )  # fmt: skip
 
     def __init__(self, types: Sequence[pa.DataType], tables: KeyTables = IN_NUMPY) -> None:
@@ -137,7 +138,8 @@ class GroupIndex:
         self._read = all(map(_can_be_read, self._levels, self._types))
         self._chunks: list[list[pa.Array]] = []
         only = self._levels[0] if len(self._types) == 1 else None
-        self.whole = only.table if isinstance(only, _IntegerCodes) and self._types[0].id in _WHOLE else None
+        # The table of the one key column, if there is one and it has integers.
+        self._whole = only.table if isinstance(only, _IntegerCodes) and self._types[0].id in _WHOLE else None
         self.size = 0  # how many there are
         self.moves: int = getattr(self, "moves", -1) + 1  # how often slots were given anew
         self._key_bytes = 0
@@ -173,15 +175,12 @@ class GroupIndex:
             self._remember([unsigned_zeros(column.take(pa.array(first))) for column in columns], size)
         return slots
 
-    def encode_integers(self, values: NDArray[Any]) -> NDArray[np.int64]:
-        """Encode the values of the one key column, without nulls, where there is a ``whole``.
-
-        >>> GroupIndex([pa.int64()]).encode_integers(np.array([7, 5, 7]))
-        array([0, 1, 0])
-        """
-        assert self.whole is not None
-        slots = self.whole.encode(values)
-        self.size = int(self.whole.sizes[0])
+    def encode_page(self, page: Page, names: Sequence[str]) -> NDArray[np.int64]:
+        """Encode the columns of these names of a page."""
+        if self._whole is None or (keys := page.numbers(names[0])) is None:
+            return self.encode(list(map(page.key, names)), page.rows)
+        slots = self._whole.encode(keys)
+        self.size = int(self._whole.sizes[0])
         return slots
 
     def find(self, columns: Sequence[pa.Array], rows: int | None = None) -> NDArray[np.int64]:
@@ -241,8 +240,8 @@ class GroupIndex:
         columns = saved.batch("keys", fields, size).columns if self._types else []
         if len(columns) == 1 and isinstance(level := self._levels[0], _Codes) and level.learn(columns[0]):
             self._remember(columns, size)
-        elif self.whole is not None and not columns[0].null_count:
-            self.whole.reserve(columns[0].to_numpy())  # at once, not as if they came one after the other
+        elif self._whole is not None and not columns[0].null_count:
+            self._whole.reserve(columns[0].to_numpy())  # at once, not as if they came one after the other
             for at in range(0, size, _PAGE):
                 self.encode([columns[0].slice(at, _PAGE)])
         else:

@@ -62,7 +62,7 @@ class Sum(_Added):
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
         total = states[0]
         if len(total) == 2 and total[1].dtype == np.int32:  # carried
-            total = unwrapped(total) if total[1].any() else total[:1]
+            total = unwrapped(total) if np.logical_or.reduce(total[1]) else total[:1]
         if len(total) > 1 and (rows := beyond(total, kind)).size:
             raise SumOverflowError(self.column, int(rows[0]))
         if len(total) > 1:

@@ -78,7 +78,7 @@ class Closing:
     def __init__(
         self, output: Output, schema: Schema, by: tuple[str, ...], stores: Iterable[Store] = ()
     ) -> None:
-        self._output, self._by, self._progressing = output, by, schema.progressing
+        self._output, self.by, self._progressing = output, by, schema.progressing
         self.stores = list(stores)
         self._finals: Finals | None = None
         self._more: tuple[Holder, ...] = ()  # those that keep something of groups, beside stores
@@ -115,10 +115,10 @@ class Closing:
 
     def slowest(self, most: int) -> list[tuple[dict[str, Any], int]]:
         """Return the groups with open windows whose bounds are least, each with its bound.  O(groups)."""
-        if not self._by or not self.progress.groups:
+        if not self.by or not self.progress.groups:
             return []
         alive = np.flatnonzero(self.living(self.groups.size))
-        keys = pa.RecordBatch.from_arrays(self.groups.keys(alive), names=list(self._by))
+        keys = pa.RecordBatch.from_arrays(self.groups.keys(alive), names=list(self.by))
         bounds = self.progress.bounds(keys)
         least = np.argsort(bounds, kind="stable")[:most]
         return list(zip(rows_of(keys.take(least)), bounds[least].tolist(), strict=True))
@@ -143,15 +143,9 @@ class Closing:
             self.net.add(page)
             self.net.tidy()
         elif times.size:
-            self.fold(page, times, self.slots_of(page))
+            self.fold(page, times, self.groups.encode_page(page, self.by))
             if self.groups.size > _DEAD:
                 self.forget_dead()
-
-    def slots_of(self, page: Page) -> Integers:
-        """Return the group of each tuple; new ones are learnt."""
-        if self.groups.whole is not None and (keys := page.numbers(self._by[0])) is not None:
-            return self.groups.encode_integers(keys)
-        return self.groups.encode(list(map(page.key, self._by)), page.rows)
 
     def fold(self, page: Page, times: Integers, slots: Integers) -> None:
         """Fold in tuples of groups that are known, and stay where they are."""
@@ -186,11 +180,11 @@ class Closing:
             if not isinstance(punctuation, Linear | GroupWise):
                 return iter(())  # joint bounds end here
             if self.net.knows(punctuation) and (page := self.net.take(punctuation)) is not None:
-                self.fold(page, page.times, self.slots_of(page))
+                self.fold(page, page.times, self.groups.encode_page(page, self.by))
         match punctuation:
             case Linear(below):
                 return self._linear(below)
-            case GroupWise() if set(punctuation.attributes) <= set(self._by):
+            case GroupWise() if set(punctuation.attributes) <= set(self.by):
                 return self._group_wise(punctuation)
             case Joint():
                 return self._joint(dict(punctuation.bounds))
@@ -206,7 +200,7 @@ class Closing:
                     yield 0, page
         for holder in (*self.stores, *self._more):
             least = min(least, holder.least_stamp(below))
-        for grown in self.progress.advance(0, Linear(least)):
+        for grown in self.progress.advance_linear(0, least):
             yield 0, grown
         if below > behind.linear:
             behind.linear = below
@@ -227,10 +221,10 @@ class Closing:
     def _joint(self, bounds: dict[str, int]) -> Iterator[Emission]:
         """Close the groups all of whose values are below their bounds; nothing is passed on."""
         below = bounds.pop(self._progressing, FOREVER)
-        if not set(bounds) <= set(self._by):
+        if not set(bounds) <= set(self.by):
             return
         done = np.ones(len(self.groups), np.bool_)
-        keys = dict(zip(self._by, self.groups.keys(np.arange(len(self.groups))), strict=True))
+        keys = dict(zip(self.by, self.groups.keys(np.arange(len(self.groups))), strict=True))
         for name, bound in bounds.items():
             done &= is_below(keys[name], bound)
         slots = np.flatnonzero(done)
@@ -291,7 +285,7 @@ class Closing:
         try:
             for store in self.stores:
                 closed = store.close(slots, bounds)
-                if len(self.stores) == 1 and isinstance(closed, Iterator):
+                if len(self.stores) == 1 and not isinstance(closed, list):
                     return self._in_parts(closed)
                 for some in closed:
                     if some.slots.size:
@@ -303,7 +297,7 @@ class Closing:
         one = len(found) == 1 and found[0].in_order
         return self._results(found[0] if one else self._output.ordered(found))
 
-    def _in_parts(self, found: Iterator[WindowStates]) -> Iterator[Page]:
+    def _in_parts(self, found: Iterable[WindowStates]) -> Iterator[Page]:
         """Yield the results of windows that come in order, each part before the next one is put together."""
         try:
             yield from chain.from_iterable(map(self._results, found))  # no name keeps a part
@@ -319,7 +313,7 @@ class Closing:
     def forget_dead(self) -> None:
         """Drop the groups that have no window, once they are most of all."""
         known = self.groups.size
-        if not self._by or known == 0:
+        if not self.by or known == 0:
             return
         alive = 0
         for store in self.stores:
@@ -344,7 +338,7 @@ class Closing:
         return self._output.overflow(error.column, error.start, error.end, self._keys_of(error.slot))
 
     def _keys_of(self, slot: int) -> dict[str, Any]:
-        return dict(zip(self._by, self.groups.keys(np.array([slot])), strict=True))
+        return dict(zip(self.by, self.groups.keys(np.array([slot])), strict=True))
 
     def save(self) -> dict[str, Any]:
         stores = [store.save() for store in self.stores]

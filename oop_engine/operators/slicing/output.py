@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -245,16 +245,12 @@ class Output:
 
     def columns(self, keys: Sequence[pa.Array], found: WindowStates) -> Iterable[list[pa.Array]]:
         """Return the columns of these pages."""
-        if found.ends.size <= PAGE_ROWS:
-            return (self._of_windows(list(keys), found),)
-        parts = (slice(lo, lo + PAGE_ROWS) for lo in range(0, found.ends.size, PAGE_ROWS))
-        return (self._of_windows([key[part] for key in keys], found.take(part)) for part in parts)
-
-    def _of_windows(self, columns: list[Any], found: WindowStates) -> list[pa.Array]:
-        if self._named:
-            columns.append(self._name(found))
-        columns += [*found.more, column_of(self.starts(found), self._time), column_of(found.ends, self._time)]
-        return self._with_results(columns, found.states)
+        if (rows := found.ends.size) > PAGE_ROWS:
+            parts = (slice(lo, lo + PAGE_ROWS) for lo in range(0, rows, PAGE_ROWS))
+            return (one for p in parts for one in self.columns([key[p] for key in keys], found.take(p)))
+        named = [self._name(found)] if self._named else []
+        sides = column_of(self.starts(found), self._time), column_of(found.ends, self._time)
+        return (self._with_results([*keys, *named, *found.more, *sides], found.states),)
 
     def starts(self, found: WindowStates) -> Integers:
         """Return where windows start."""

@@ -60,8 +60,8 @@ class Store(Holder, Protocol):
     def close(self, slots: Integers | None, bounds: Integers | int) -> Iterable[WindowStates]:
         """Take out the windows of ``slots[i]`` that end by ``bounds[i]``; None: those of all groups, by one bound.
 
-        An ``Iterator`` puts them together as they are asked for, in order, and has to be gone through before anything
-        else is asked.  Raises ``WindowOverflowError``.
+        A list has them all; another iterable puts them together as they are asked for, in order, and has to be gone
+        through before anything else is asked.  Raises ``WindowOverflowError``.
         """
 
     def most_until(self, slots: Integers | None, bounds: Integers | int) -> float:

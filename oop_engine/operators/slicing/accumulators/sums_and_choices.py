@@ -11,7 +11,7 @@ from oop_engine.operators.aggregates.order_codes import codes_of, least, words_o
 from oop_engine.operators.aggregates.wide import FITTING
 from oop_engine.operators.kernels import monoids
 from oop_engine.operators.slicing.accumulator import register_accumulator
-from oop_engine.operators.slicing.compiled import Compiled, fixed, known, loops, numbers, values
+from oop_engine.operators.slicing.compiled import Compiled, fixed, known, numbers, values
 from oop_engine.operators.values.columns import Integers
 
 __all__: list[str] = []
@@ -37,30 +37,32 @@ class _Count(Compiled):
         return (known(page, *self._read),)
 
 
-@register_accumulator("sum")
-class _Sum(Compiled):
+class _Narrowing(Compiled):
+    """Adds integers in 32 bits, too, until a sum does not fit."""
+
     of_column = True
 
+    def add_narrow(self, state: Arrays, rows: Integers, inputs: Arrays) -> int:
+        at = self._loops.add_rows(_NARROW, state[:1], rows, inputs[:-1], inputs[-1])
+        return int(rows.size if at < 0 else at)
+
+
+@register_accumulator("sum")
+class _Sum(_Narrowing):
     def __init__(self, part: Part) -> None:
         super().__init__(part)
         self.monoid = monoids.Summed() if part.floating else monoids.Checked()
         self.identity = (np.float64(0) if part.floating else np.int64(0),)
         self.invertible = self.by_times = not part.floating
 
-    def add_narrow(self, state: Arrays, rows: Integers, inputs: Arrays) -> int:
-        return _add_narrow(state, rows, inputs)
-
 
 @register_accumulator("carried")
-class _Carried(Compiled):
+class _Carried(_Narrowing):
     """Integers of 64 bits, exactly."""
 
-    of_column = invertible = by_times = True
+    invertible = by_times = True
     monoid = monoids.Carried()
     identity = np.int64(0), np.int32(0)
-
-    def add_narrow(self, state: Arrays, rows: Integers, inputs: Arrays) -> int:
-        return _add_narrow(state, rows, inputs)
 
 
 @register_accumulator("total", "checked", "total_of_squares")
@@ -165,12 +167,6 @@ class _Often(_Choice):
         super().__init__(part)
         self.monoid = monoids.LargestCounted() if part.kind in _GREATEST else monoids.SmallestCounted()
         self.identity = (np.int64(0), *self.identity)
-
-
-def _add_narrow(state: Arrays, rows: Integers, inputs: Arrays) -> int:
-    """Add tuples to sums of 32 bits until one does not fit; return how many."""
-    at = loops(_NARROW).add_rows(_NARROW, state[:1], rows, inputs[:-1], inputs[-1])
-    return int(rows.size if at < 0 else at)
 
 
 def _nothing(part: Part, *, greatest: bool) -> tuple[np.generic, ...]:

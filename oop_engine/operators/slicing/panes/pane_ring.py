@@ -152,7 +152,7 @@ class PaneRing:
             )
             fits = self.low <= low and high <= self.high and groups <= self.groups
         for name in () if page.whole else self._shared:
-            if page.column(name).null_count:
+            if page.columns.column(name).null_count:
                 self._count_apart(name)
         self._most += page.rows
         if self._most > _NARROW and self._kind is np.int32:

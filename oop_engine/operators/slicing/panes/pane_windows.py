@@ -199,15 +199,10 @@ def _in_cells(
             states.append((counts,))
         else:
             pairs = zip(column, of.identity, strict=True)
-            states.append(tuple(_wide(values, cells, value.dtype) for values, value in pairs))
+            states.append(
+                tuple([values.take(cells).astype(value.dtype, copy=False) for values, value in pairs])
+            )
     return states
-
-
-def _wide(column: NDArray[Any], cells: Integers, kind: np.dtype[Any]) -> NDArray[Any]:
-    """Return some cells; none of 8 bits is other than 0 (``PaneRing``)."""
-    if column.dtype == np.int8:
-        return np.zeros(cells.size, kind)
-    return column.take(cells).astype(kind, copy=False)
 
 
 def _nothing(ring: PaneRing, number: int) -> WindowStates:

@@ -124,7 +124,7 @@ class Reading:
 
     def slots_of(self, page: Page) -> Integers:
         """Return the groups of tuples that are not folded in, and let stores know of them."""
-        slots, none = self._closing.slots_of(page), page.slice(0, 0)
+        slots, none = self._closing.groups.encode_page(page, self._closing.by), page.slice(0, 0)
         for store in self._closing.stores:
             store.add(none, none.times, none.times, len(self._closing.groups))
         return slots

@@ -82,7 +82,7 @@ class Versions:
             self.closing.add(page, page.times)
             yield from self._ask_copies(self._reading.slots_of(page))
             return
-        slots = self.closing.slots_of(page)
+        slots = self.closing.groups.encode_page(page, self.closing.by)
         kept, bounds = None, self._expected.bounds
         if self._review.prompt and not bounds.groups:
             kept = self._reading.kept(bounds.expected, page.rows)
