@@ -103,22 +103,26 @@ def _misfit(init: Any, name: str, args: tuple[Any, ...], options: dict[str, Any]
     try:
         signature.bind(None, *args, **options)
     except TypeError:
-        names = [one.name for one in parameters]
+        names = [parameter.name for parameter in parameters]
         needed = [
-            one.name for one in parameters if one.default is one.empty and one.kind is not one.VAR_KEYWORD
+            parameter.name
+            for parameter in parameters
+            if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
         ]
         if unknown := [option for option in options if option not in names]:
             hint = _meant(unknown[0], names)
             return f"{name}: there is no option {unknown[0]!r}; there are {', '.join(names) or 'none'}{hint}"
-        by_place = [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
+        by_place = [
+            parameter.name for parameter in parameters if parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+        ]
         if len(args) > len(by_place):
             got = f"got {len(args)} of them: write the others by name"
             return f"{name}: takes at most {len(by_place)} arguments by place ({', '.join(by_place)}); {got}"
         if twice := [option for option in options if option in by_place[: len(args)]]:
             return f"{name}: {twice[0]!r} is given twice, by place and by name: leave one out"
         given = {*by_place[: len(args)], *options}
-        missing = [one for one in needed if one not in given]
-        form = f"{name}({', '.join(one if one in needed else f'{one}=...' for one in names)})"
+        missing = [option for option in needed if option not in given]
+        form = f"{name}({', '.join(option if option in needed else f'{option}=...' for option in names)})"
         got = f"got {len(given) or 'no'} argument{'s' * (len(given) != 1)}"
         return f"{name}: needs {' and '.join(missing)}; {got}: write {form}"
     return None
@@ -135,23 +139,25 @@ def _checks(init: Any, cls: type[Any]) -> dict[str, Check | None]:
     """Return the check of each parameter but the first, in order; None: the class checks it."""
     several = inspect.Parameter.VAR_POSITIONAL
     parameters = [
-        one for one in list(inspect.signature(init).parameters.values())[1:] if one.kind is not several
+        parameter
+        for parameter in list(inspect.signature(init).parameters.values())[1:]
+        if parameter.kind is not several
     ]
     try:
         hints = {**_hints(cls), **_hints(init)}
     except NameError:  # of a module that imports the type for type checkers alone
         hints = {}
-    return {one.name: _check_of(hints.get(one.name)) for one in parameters}
+    return {parameter.name: _check_of(hints.get(parameter.name)) for parameter in parameters}
 
 
-def _hints(of: Any) -> dict[str, Any]:
-    return get_type_hints(of)
+def _hints(function: Any) -> dict[str, Any]:
+    return get_type_hints(function)
 
 
 def _check_of(kind: Any) -> Check | None:
     """Return the check of an annotation."""
     if get_origin(kind) in (Union, UnionType):
-        kinds = [one for one in get_args(kind) if one is not NoneType]
+        kinds = [argument for argument in get_args(kind) if argument is not NoneType]
         if len(kinds) < len(get_args(kind)):
             inner = _check_of(Union[tuple(kinds)]) if kinds else None  # noqa: UP007
             return None if inner is None else functools.partial(_optional, inner)
@@ -235,7 +241,7 @@ def _names(name: str, parameter: str, value: Any) -> Any:
             name, parameter, "a column's name, or several in a list", value, f": write {parameter}=['host']"
         )
     names = tuple(value)
-    if wrong := [one for one in names if not isinstance(one, str)]:
+    if wrong := [column for column in names if not isinstance(column, str)]:
         raise _refuse(name, parameter, "names of columns, which are texts", wrong[0])
     return names
 
@@ -243,9 +249,11 @@ def _names(name: str, parameter: str, value: Any) -> Any:
 def _member(kind: type[Enum], name: str, parameter: str, value: Any) -> Any:
     if isinstance(value, kind):
         return value
-    members = [f"{kind.__name__}.{one.name}" for one in kind]
-    fits = [one for one in kind if str(value).lower() in (str(one.value).lower(), one.name.lower())]
-    close = did_you_mean(str(value).rpartition(".")[2], [one.name for one in kind])
+    members = [f"{kind.__name__}.{member.name}" for member in kind]
+    fits = [
+        member for member in kind if str(value).lower() in (str(member.value).lower(), member.name.lower())
+    ]
+    close = did_you_mean(str(value).rpartition(".")[2], [member.name for member in kind])
     way_out = f": write {parameter}={kind.__name__}.{fits[0].name}" if fits else close
     raise _refuse(name, parameter, f"one of {', '.join(members)}", value, way_out)
 

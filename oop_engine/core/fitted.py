@@ -42,8 +42,8 @@ def fitted(message: AnyMessage, schema: Schema, place: str) -> AnyMessage | Grou
             for name, below in _pairs(message.bounds, place):
                 _check_ordered(name, schema, place)
                 check_bound(place, below)
-        case Watermark(GroupWise() as of):
-            return replace(message, of=fitted(of, schema, place))
+        case Watermark(GroupWise() as bounds):
+            return replace(message, of=fitted(bounds, schema, place))
         case Watermark(Linear(below)):
             check_bound(place, below)
         case Watermark(other):
@@ -129,7 +129,7 @@ def _fits(groups: pa.Schema, fields: pa.Schema) -> bool:
 
 
 def _cast(punctuation: GroupWise, schema: Schema, place: str) -> GroupWise:
-    columns, kept = [], np.ones(len(punctuation), np.bool_)
+    columns, fits = [], np.ones(len(punctuation), np.bool_)
     for name, column in zip(punctuation.attributes, punctuation.groups.columns, strict=True):
         kind = _type_of(name, schema, place)
         if not converts(column.type, kind):
@@ -138,9 +138,9 @@ def _cast(punctuation: GroupWise, schema: Schema, place: str) -> GroupWise:
         values, lost = converted(column, kind)
         columns.append(values)
         if lost is not None:
-            kept &= ~lost.to_numpy(zero_copy_only=False)
+            fits &= ~lost.to_numpy(zero_copy_only=False)
     fields = pa.schema([schema.fields.field(name) for name in punctuation.attributes])
-    return GroupWise(pa.RecordBatch.from_arrays(columns, schema=fields), punctuation.below).filter(kept)
+    return GroupWise(pa.RecordBatch.from_arrays(columns, schema=fields), punctuation.below).filter(fits)
 
 
 def _type_of(name: str, schema: Schema, place: str) -> pa.DataType:

@@ -192,8 +192,8 @@ class Page:
         column = self.columns.column(name)
         if column.null_count or not (column.type.id in CODES or pa.types.is_timestamp(column.type)):
             return None
-        found: NDArray[Any] = column.to_numpy()
-        return found.view(np.int64) if found.dtype.kind == "M" else found
+        numbers: NDArray[Any] = column.to_numpy()
+        return numbers.view(np.int64) if numbers.dtype.kind == "M" else numbers
 
     @property
     def nbytes(self) -> int:
@@ -305,10 +305,10 @@ def pages(schema: Schema, data: Any, *, arrival: str | None = None, rows: int = 
         there, length = [name for name in names if name in columns], len(next(iter(columns.values()), ()))
         for start in range(0, length, rows):
             stop = start + rows
-            some = {
+            taken = {
                 name: columns[name] if length <= rows else part(columns[name], start, stop) for name in there
             }
-            yield Page.of(schema, some, None if arrival is None else some[arrival])
+            yield Page.of(schema, taken, None if arrival is None else taken[arrival])
 
 
 def _made_plain(schema: Schema, batch: pa.RecordBatch) -> pa.RecordBatch:

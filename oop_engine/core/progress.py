@@ -82,9 +82,9 @@ class Progress:
             return self.advance_linear(port, punctuation.below)
         soft = list[Punctuation]()
         if isinstance(punctuation, Watermark) and self._expected is not None and not self.groups:
-            of = punctuation.of
-            if isinstance(of, Linear):
-                return self._beyond(self._expected.advance_linear(port, of.below))
+            bounds = punctuation.of
+            if isinstance(bounds, Linear):
+                return self._beyond(self._expected.advance_linear(port, bounds.below))
         if self._expected is not None or isinstance(punctuation, Watermark):
             soft = self._expect(port, punctuation)
         match punctuation:
@@ -122,10 +122,10 @@ class Progress:
         """Take a punctuation of either kind as a watermark; return the bounds of all inputs that have grown."""
         if self._expected is None:
             self._expected = self._alike()
-            for of, bound in enumerate(self._linear.tolist()):
-                self._expected.advance(of, Linear(bound))
+            for input_port, bound in enumerate(self._linear.tolist()):
+                self._expected.advance(input_port, Linear(bound))
                 for table in self._tables.values():
-                    self._expected.advance(of, table.of_input(of))
+                    self._expected.advance(input_port, table.of_input(input_port))
         if isinstance(punctuation, Joint):
             return []
         return self._expected.advance(
@@ -153,11 +153,11 @@ class Progress:
         have are left out of account.
         """
         linear = self.linear if port is None else self._linear[port]
-        found = np.full(columns.num_rows, linear, np.int64)
+        of_rows = np.full(columns.num_rows, linear, np.int64)
         for attributes, table in self._tables.items():
             if len(table) and set(attributes) <= set(columns.schema.names):
-                np.maximum(found, table.bounds(columns, self._linear, port), out=found)
-        return found
+                np.maximum(of_rows, table.bounds(columns, self._linear, port), out=of_rows)
+        return of_rows
 
     def punctuation(self) -> list[Punctuation]:
         """Return all bounds of now, in as few punctuations as possible."""
@@ -190,7 +190,7 @@ class Progress:
         """Restore the state that ``save`` returned."""
         inputs = self._linear.size
         self._linear, self.linear = saved.integers("linear", (inputs,)), saved.integer("linear_out")
-        tables = [self._loaded(of.part(1)) for of in saved.parts("tables")]
+        tables = [self._loaded(table.part(1)) for table in saved.parts("tables")]
         self._tables = {table.attributes: table for table in tables}
         self.groups = sum(map(len, tables))
         if "expected" in saved:

@@ -73,7 +73,7 @@ class GroupWise:
             msg = f"group-wise punctuation: groups must be a record batch, bounds an array; got {got}: {way_out}"
             raise ContractError(msg)
         plain = list(map(unsigned_zeros, self.groups.columns))
-        if any(one is not other for one, other in zip(plain, self.groups.columns, strict=True)):
+        if any(column is not given for column, given in zip(plain, self.groups.columns, strict=True)):
             object.__setattr__(self, "groups", pa.RecordBatch.from_arrays(plain, schema=self.groups.schema))
         names = self.groups.schema.names
         if len(set(names)) != max(len(names), 1):
@@ -222,11 +222,13 @@ def _keys(values: Any) -> Any:
 
 def _bounds(below: Any) -> NDArray[np.int64]:
     """Return bounds, int64 (groups,); raises ``TypeError`` for others than integers."""
-    found = np.asarray(below)
-    if found.size and (found.dtype.kind not in "iu" or int(found.max()) >= 2**63):
-        msg = f"bounds must be int64, not {found.dtype}: schema.instant(value, 'bound') makes one of a moment"
+    bounds = np.asarray(below)
+    if bounds.size and (bounds.dtype.kind not in "iu" or int(bounds.max()) >= 2**63):
+        msg = (
+            f"bounds must be int64, not {bounds.dtype}: schema.instant(value, 'bound') makes one of a moment"
+        )
         raise TypeError(msg)
-    return found.astype(np.int64, copy=False)
+    return bounds.astype(np.int64, copy=False)
 
 
 def passed(times: NDArray[np.int64], below: int | NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -235,10 +237,10 @@ def passed(times: NDArray[np.int64], below: int | NDArray[np.int64]) -> NDArray[
     >>> passed(np.array([3, 60, FOREVER]), 60), passed(np.array([3, FOREVER]), FOREVER)
     (array([ True, False, False]), array([ True,  True]))
     """
-    behind: NDArray[np.bool_] = times < below
+    is_passed: NDArray[np.bool_] = times < below
     if isinstance(below, np.ndarray) or below == FOREVER:
-        behind |= below == FOREVER
-    return behind
+        is_passed |= below == FOREVER
+    return is_passed
 
 
 @overload

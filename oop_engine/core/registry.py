@@ -121,6 +121,6 @@ def _error_of(entry: EntryPoint, error: Exception) -> UsageError:
     package = entry.dist.name if entry.dist is not None else "a package"
     why = f"{type(error).__name__}: {error}"
     msg = f"{package}: its entry point {entry.name} = {entry.value} fails: {why}: mend or uninstall it"
-    found = UsageError(msg)
-    found.__cause__ = error
-    return found
+    failure = UsageError(msg)
+    failure.__cause__ = error
+    return failure

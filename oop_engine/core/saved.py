@@ -93,12 +93,12 @@ class Saved(dict[Any, Any]):
         self, name: str | int, shape: Shape, *, least: int = _LEAST, below: int | None = None
     ) -> NDArray[Any]:
         """Return the same as wide as it was saved, to be read only: many numbers of few values take little memory."""
-        found = self._array(name, "iu", shape)
-        least_found, most_found = (int(found.min()), int(found.max())) if found.size else (_MOST, _LEAST)
+        array = self._array(name, "iu", shape)
+        least_found, most_found = (int(array.min()), int(array.max())) if array.size else (_MOST, _LEAST)
         most = _MOST if below is None else below - 1
-        if found.size and not (least <= least_found and most_found <= most):
+        if array.size and not (least <= least_found and most_found <= most):
             self._fail(name, f"integers from {least} to {most}", f"{least_found} to {most_found}")
-        return found
+        return array
 
     def numbers(self, name: str | int, shape: Shape, dtype: DTypeLike) -> NDArray[Any]:
         """Return numbers or booleans of ``shape`` (None: of any length) as ``dtype``, which has to have them all."""
@@ -107,18 +107,18 @@ class Saved(dict[Any, Any]):
     def narrow_numbers(self, name: str | int, shape: Shape, dtype: DTypeLike) -> NDArray[Any]:
         """Return the same as they were saved, to be read only."""
         wanted = np.dtype(dtype)
-        found = self._array(name, "biuf", shape)
-        if found.dtype.kind == "f" and wanted.kind != "f":
-            self._fail(name, f"of {wanted}", found.dtype)
-        exact = np.can_cast(found.dtype, wanted) or wanted.kind not in "iub"
-        if not exact and not (found.astype(wanted) == found).all():
-            self._fail(name, f"of {wanted}", found)
-        return found
+        array = self._array(name, "biuf", shape)
+        if array.dtype.kind == "f" and wanted.kind != "f":
+            self._fail(name, f"of {wanted}", array.dtype)
+        exact = np.can_cast(array.dtype, wanted) or wanted.kind not in "iub"
+        if not exact and not (array.astype(wanted) == array).all():
+            self._fail(name, f"of {wanted}", array)
+        return array
 
     def bits(self, name: str | int, count: int) -> NDArray[np.bool_]:
         """Return ``count`` booleans that ``np.packbits`` has packed."""
-        found = self._array(name, "u", (-(-count // 8),))
-        return np.unpackbits(found.astype(np.uint8, copy=False), count=count).view(np.bool_)
+        array = self._array(name, "u", (-(-count // 8),))
+        return np.unpackbits(array.astype(np.uint8, copy=False), count=count).view(np.bool_)
 
     def batch(
         self, name: str | int, fields: pa.Schema | None = None, rows: int | None = None

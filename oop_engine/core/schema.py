@@ -164,14 +164,14 @@ class Schema:
         """Return the Arrow type of column ``name``."""
         return self.fields.field(name).type
 
-    def check_page(self, found: Schema, place: str) -> None:
+    def check_page(self, schema: Schema, place: str) -> None:
         """Raise ``ContractError`` in the name of ``place`` if a page of it is not of this schema."""
-        if found is self or found == self:
+        if schema is self or schema == self:
             return
-        lacking = [name for name in self.names if name not in found._known]
+        lacking = [name for name in self.names if name not in schema._known]
         lacks = f"it lacks {', '.join(map(repr, lacking))}: " if lacking else ""
         way_out = f"{lacks}yield Page(self.schemas_out[port], ...)"
-        msg = f"{place}: a page must have the announced schema {self}; got {found}: {way_out}"
+        msg = f"{place}: a page must have the announced schema {self}; got {schema}: {way_out}"
         raise ContractError(msg)
 
     def has(self, names: Iterable[str]) -> bool:
@@ -192,11 +192,11 @@ class Schema:
 
     def length(self, length: Length, place: str) -> int:
         """Return ``length`` in units of the progressing attribute (see ``units.to_units``)."""
-        found = to_units(length, self.unit, place)
-        if not -_MOST <= found <= _MOST:
+        units = to_units(length, self.unit, place)
+        if not -_MOST <= units <= _MOST:
             msg = f"{place} must fit 64 bits in {self.unit!r}; got {length!r}: take a shorter one"
             raise UnitError(msg)
-        return found
+        return units
 
     def instant(self, value: Length | datetime, place: str) -> int:
         """Return a value of the progressing attribute in its unit: a moment, or as ``length`` takes it.

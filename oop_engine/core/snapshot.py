@@ -139,20 +139,20 @@ def unpack(
     if zlib.crc32(body).to_bytes(_SUM, "little") != data[start : start + _SUM]:
         msg = f"snapshot of {owner}: {len(data)} bytes whose checksum is wrong: they were damaged or cut off"
         raise SnapshotError(msg)
-    found, state = _read(owner, body)
-    return Saved(_migrated(owner, state, found, version, migrations or {}))
+    saved_version, state = _read(owner, body)
+    return Saved(_migrated(owner, state, saved_version, version, migrations or {}))
 
 
 def _migrated(
-    owner: str, state: dict[Any, Any], found: int, version: int, migrations: Mapping[int, Migration]
+    owner: str, state: dict[Any, Any], saved_version: int, version: int, migrations: Mapping[int, Migration]
 ) -> dict[Any, Any]:
-    """Return a state of the version ``found`` as one of ``version``."""
-    if found not in readable(version, migrations):
-        way = "a newer one" if found > version else "an older one, from which there is no migration"
-        which = f"is of version {found}, {way}; this program's is {version}"
+    """Return a state of the version ``saved_version`` as one of ``version``."""
+    if saved_version not in readable(version, migrations):
+        way = "a newer one" if saved_version > version else "an older one, from which there is no migration"
+        which = f"is of version {saved_version}, {way}; this program's is {version}"
         msg = f"snapshot of {owner}: {which}: use the program that wrote it"
         raise SnapshotError(msg)
-    for step in range(found, version):
+    for step in range(saved_version, version):
         try:
             state = migrations[step](state)
         except Exception as error:  # whatever foreign values make it stumble over
@@ -164,20 +164,20 @@ def _migrated(
 def _read(owner: str, body: memoryview) -> tuple[int, dict[Any, Any]]:
     """Return the version and the state in a snapshot; before versions there were two entries."""
     try:
-        found = msgpack.unpackb(body, ext_hook=_decode, strict_map_key=False)
+        content = msgpack.unpackb(body, ext_hook=_decode, strict_map_key=False)
     except Exception as error:  # whatever foreign bytes make msgpack, NumPy and Arrow stumble over
         msg = f"snapshot of {owner}: not readable ({error})"
         raise SnapshotError(msg) from error
-    if isinstance(found, list) and len(found) == 2:
-        found.append(1)
-    sound = isinstance(found, list) and len(found) == 3 and isinstance(found[1], dict)
-    if not sound or type(found[2]) is not int or found[2] < 1:
+    if isinstance(content, list) and len(content) == 2:
+        content.append(1)
+    sound = isinstance(content, list) and len(content) == 3 and isinstance(content[1], dict)
+    if not sound or type(content[2]) is not int or content[2] < 1:
         msg = f"snapshot of {owner}: not a snapshot"
         raise SnapshotError(msg)
-    if found[0] != owner:
-        msg = f"snapshot of {owner}: expected one of {owner!r}, got one of {found[0]!r}"
+    if content[0] != owner:
+        msg = f"snapshot of {owner}: expected one of {owner!r}, got one of {content[0]!r}"
         raise SnapshotError(msg)
-    return found[2], found[1]
+    return content[2], content[1]
 
 
 def _encode(value: Any) -> Any:

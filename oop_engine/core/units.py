@@ -72,15 +72,15 @@ def _known(length: str | timedelta, unit: str) -> int:
 def _units(length: str | timedelta, unit: str, place: str) -> int:
     if isinstance(length, timedelta):
         return _timed(Fraction(length // timedelta(microseconds=1), 10**6), unit, length, place)
-    found = parsed(length, unit)
-    if found is None:
+    number_and_kind = parsed(length, unit)
+    if number_and_kind is None:
         form = FORMS if unit in TIME_UNITS else "'900'"
         msg = f"{place} must read like {form}; got {length!r}"
         if has_word(length):
-            of = "a length of time" if unit in TIME_UNITS else f"in {unit!r}"
-            msg = f"{place} must be {of}; got {length!r}: {no_length(length)}write it like {form}"
+            what = "a length of time" if unit in TIME_UNITS else f"in {unit!r}"
+            msg = f"{place} must be {what}; got {length!r}: {no_length(length)}write it like {form}"
         raise UnitError(msg)
-    number, is_time = found
+    number, is_time = number_and_kind
     return _timed(number, unit, length, place) if is_time else _whole(number, unit, length, place)
 
 
@@ -134,11 +134,11 @@ def dated(value: int, unit: str, clock: Clock = "number") -> str | None:
         return None
     seconds, rest = divmod(value, TIME_UNITS[unit])
     try:
-        found = _EPOCH + timedelta(seconds=seconds)
+        moment = _EPOCH + timedelta(seconds=seconds)
     except OverflowError:  # of a year that has no date
         return None
     digits = len(str(TIME_UNITS[unit])) - 1
-    return f"{found.isoformat()}{f'.{rest:0{digits}}' * bool(rest)}{'Z' * (clock != 'local')}"
+    return f"{moment.isoformat()}{f'.{rest:0{digits}}' * bool(rest)}{'Z' * (clock != 'local')}"
 
 
 def lasting(value: int, unit: str) -> str:

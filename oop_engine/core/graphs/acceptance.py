@@ -78,7 +78,7 @@ def output_schemas(name: str, operator: Operator, inputs: tuple[Schema, ...]) ->
     """
     kind = type(operator).__name__
     try:
-        found: Any = operator.output_schemas(inputs)
+        returned: Any = operator.output_schemas(inputs)
     except GraphError as error:
         error.args = (f"node {name!r}: {error}",)
         raise
@@ -89,17 +89,17 @@ def output_schemas(name: str, operator: Operator, inputs: tuple[Schema, ...]) ->
         raise GraphError(msg) from error
     many = len(operator.outputs)
     if (
-        isinstance(found, tuple | list)
-        and len(found) == many
-        and all(isinstance(one, Schema) for one in found)
+        isinstance(returned, tuple | list)
+        and len(returned) == many
+        and all(isinstance(schema, Schema) for schema in returned)
     ):
         if not is_ours(type(operator)):
-            check_answers(name, operator, inputs, tuple(found))
-        return tuple(found)
+            check_answers(name, operator, inputs, tuple(returned))
+        return tuple(returned)
     wanted = (
         f"a tuple of {many} Schema{'' if many == 1 else 's'}, one for each of {', '.join(operator.outputs)}"
     )
-    got = f"{' '.join(f'{found!r:.100}'.split())} ({type(found).__name__})"
+    got = f"{' '.join(f'{returned!r:.100}'.split())} ({type(returned).__name__})"
     msg = f"node {name!r} ({kind}): output_schemas must return {wanted}; got {got}"
     raise GraphError(msg)
 

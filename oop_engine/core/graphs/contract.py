@@ -53,9 +53,9 @@ class EdgeContract:
                 self._check_groups(message)
             case Joint():
                 self._joint = [j for j in self._joint if not _covers(message, j)] + [message]
-            case Watermark(of):
+            case Watermark(bounds):
                 self._soft = self._soft or EdgeContract(f"{self._name} (watermarks)")
-                self._soft.check(of)
+                self._soft.check(bounds)
             case Change(version, operator=operator):
                 self._reached.check(message, f"edge {self._name!r}")
                 if version <= self._versions.get(operator, version - 1):
@@ -67,9 +67,9 @@ class EdgeContract:
         bounds = np.full(len(page), self._linear)
         for progress in self._progress.values():
             np.maximum(bounds, progress.bounds(page.batch), out=bounds)
-        behind = passed(page.times, bounds)
-        if behind.any():
-            row = int(np.argmax(behind))
+        late = passed(page.times, bounds)
+        if late.any():
+            row = int(np.argmax(late))
             self._fail_row(page, row, f"{page.schema.progressing} < {bounds[row]}")
         for joint in self._joint:
             inside = _inside(page, joint)
@@ -118,7 +118,7 @@ def _inside(page: Page, joint: Joint) -> NDArray[np.bool_]:
     return inside
 
 
-def _covers(one: Joint, other: Joint) -> bool:
-    return one.attributes == other.attributes and all(
-        a[1] >= b[1] for a, b in zip(one.bounds, other.bounds, strict=True)
+def _covers(joint: Joint, other: Joint) -> bool:
+    return joint.attributes == other.attributes and all(
+        a[1] >= b[1] for a, b in zip(joint.bounds, other.bounds, strict=True)
     )

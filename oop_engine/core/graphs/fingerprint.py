@@ -106,9 +106,15 @@ def _contents(value: Any, inside: tuple[int, ...]) -> Any:
 def _parameters(value: Any) -> dict[str, Any]:
     """Return the attributes of ``value`` that travel when it is pickled, without those computed once and kept."""
     kind = type(value)
-    travels = value.__getstate__() if any("__getstate__" in vars(one) for one in kind.__mro__[:-1]) else None
-    found: dict[str, Any] = travels if isinstance(travels, dict) else getattr(value, "__dict__", {})
-    return {name: one for name, one in found.items() if name != ARGUMENTS and not _is_kept(kind, name)}
+    travels = (
+        value.__getstate__() if any("__getstate__" in vars(base) for base in kind.__mro__[:-1]) else None
+    )
+    attributes: dict[str, Any] = travels if isinstance(travels, dict) else getattr(value, "__dict__", {})
+    return {
+        name: attribute
+        for name, attribute in attributes.items()
+        if name != ARGUMENTS and not _is_kept(kind, name)
+    }
 
 
 def _is_kept(kind: type, name: str) -> bool:

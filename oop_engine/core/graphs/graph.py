@@ -178,8 +178,8 @@ class Graph:
         inputs = tuple(schemas[self.resolve(s)] for s in node.inputs)
         before = ((stream.node, self.nodes[stream.node].operator) for stream in node.inputs)
         check_accepts(node.name, node.operator, inputs, before)
-        found = output_schemas(node.name, node.operator, inputs)
-        return {Stream(node.name, port): schema for port, schema in zip(node.ports, found, strict=True)}
+        outputs = output_schemas(node.name, node.operator, inputs)
+        return {Stream(node.name, port): schema for port, schema in zip(node.ports, outputs, strict=True)}
 
     def _check_names(self) -> None:
         for node in self.nodes.values():
@@ -269,10 +269,10 @@ class Plan:
 
     def consumers(self) -> dict[Stream, list[tuple[str, int]]]:
         """Return where each stream goes."""
-        found: dict[Stream, list[tuple[str, int]]] = {stream: [] for stream in self.schemas}
+        consumers: dict[Stream, list[tuple[str, int]]] = {stream: [] for stream in self.schemas}
         for stream, node, port in self.edges():
-            found[stream].append((node, port))
-        return found
+            consumers[stream].append((node, port))
+        return consumers
 
     def open(self) -> dict[str, Operator]:
         """Return fresh, opened operators by name."""

@@ -64,17 +64,17 @@ def _has_several(operator: Any) -> bool:
 
 
 def _doubts(value: Any, schema: Schema, *, gaps: bool) -> Iterator[str]:
-    of: Any = type(value)
+    cls: Any = type(value)
     kind = type(value).__name__
     if pa.types.is_timestamp(schema.type_of(schema.progressing)):
-        for name in _lengths(of):
+        for name in _lengths(cls):
             length = getattr(value, name, None)
             if length.__class__ is int and length:
                 yield (
                     f"{kind}({name}={length}) is {lasting(length, schema.unit)}, in the unit of "
                     f"{schema.progressing!r}; write the unit with it, as in '{length} s'"
                 )
-    if gaps and {"range", "slide"} <= _lengths(of) and value.range is not None:
+    if gaps and {"range", "slide"} <= _lengths(cls) and value.range is not None:
         try:
             range_, slide = (schema.length(length, kind) for length in (value.range, value.slide))
         except EngineError:  # another place refuses it
@@ -96,7 +96,9 @@ def _lengths(kind: Any) -> frozenset[str]:
     if "order" in parameters:  # windows of so many records
         return frozenset()
     return frozenset(
-        name for name, one in parameters.items() if str(one.annotation) in ("Length", "Length | None")
+        name
+        for name, parameter in parameters.items()
+        if str(parameter.annotation) in ("Length", "Length | None")
     )
 
 
@@ -105,8 +107,8 @@ def _values(value: Any, deep: int) -> Iterator[Any]:
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        for one in value:
-            yield from _values(one, deep)
+        for item in value:
+            yield from _values(item, deep)
     elif deep and type(value).__module__.startswith("oop_engine.operators"):
         yield value
         for part in getattr(value, "__dict__", {}).values():

@@ -19,9 +19,9 @@ def check_answers(
     name: str, operator: Operator, inputs: tuple[Schema, ...], outputs: tuple[Schema, ...]
 ) -> None:
     """Raise ``GraphError`` unless the methods that an operator overrides return answers of their form."""
-    behind = tuple(frozenset(schema.names) for schema in outputs)
-    asked: dict[str, tuple[tuple[Any, ...], Callable[[Any, tuple[Schema, ...]], bool], str]] = {
-        "reads": ((inputs, behind), _is_columns, f"a tuple of {len(inputs)} frozensets of column names, one an input"),
+    downstream = tuple(frozenset(schema.names) for schema in outputs)
+    questions: dict[str, tuple[tuple[Any, ...], Callable[[Any, tuple[Schema, ...]], bool], str]] = {
+        "reads": ((inputs, downstream), _is_columns, f"a tuple of {len(inputs)} frozensets of columns, one an input"),
         "partition_keys": (
             (inputs,), _is_keys, f"None, or a list of keys, each a tuple of {len(inputs)} columns, one of each input",
         ),
@@ -31,7 +31,7 @@ def check_answers(
             (outputs[0].names[0], inputs), _is_origin, f"a tuple of {len(inputs)} columns or None, one an input",
         ),
     }  # fmt: skip
-    for method, (given, is_right, wanted) in asked.items():
+    for method, (given, is_right, wanted) in questions.items():
         if getattr(type(operator), method) is not getattr(Operator, method):
             _check(
                 f"node {name!r} ({type(operator).__name__}): {method}",
@@ -49,30 +49,30 @@ def _check(
     is_right: Callable[[Any, tuple[Schema, ...]], bool], wanted: str, inputs: tuple[Schema, ...],
 ) -> None:  # fmt: skip
     try:
-        found = getattr(operator, method)(*given)
+        answer = getattr(operator, method)(*given)
     except EngineError:
         raise
     except Exception as error:
         msg = f"{place} failed: {type(error).__name__}: {error}"
         raise GraphError(msg) from error
-    if not is_right(found, inputs):
+    if not is_right(answer, inputs):
         columns = "; ".join(", ".join(schema.names) for schema in inputs)
-        got = f"{' '.join(f'{found!r:.100}'.split())} ({type(found).__name__})"
+        got = f"{' '.join(f'{answer!r:.100}'.split())} ({type(answer).__name__})"
         msg = f"{place} must return {wanted}; got {got}; the columns are {columns}"
         raise GraphError(msg)
 
 
-def _is_columns(found: Any, inputs: tuple[Schema, ...]) -> bool:
+def _is_columns(answer: Any, inputs: tuple[Schema, ...]) -> bool:
     return (
-        isinstance(found, tuple | list)
-        and len(found) == len(inputs)
-        and all(isinstance(some, set | frozenset) for some in found)
-        and all(some <= {*schema.names} for some, schema in zip(found, inputs, strict=True))
+        isinstance(answer, tuple | list)
+        and len(answer) == len(inputs)
+        and all(isinstance(columns, set | frozenset) for columns in answer)
+        and all(columns <= {*schema.names} for columns, schema in zip(answer, inputs, strict=True))
     )
 
 
-def _is_keys(found: Any, inputs: tuple[Schema, ...]) -> bool:
-    return found is None or (isinstance(found, list) and all(_is_key(key, inputs) for key in found))
+def _is_keys(answer: Any, inputs: tuple[Schema, ...]) -> bool:
+    return answer is None or (isinstance(answer, list) and all(_is_key(key, inputs) for key in answer))
 
 
 def _is_key(key: Any, inputs: tuple[Schema, ...]) -> bool:
@@ -83,13 +83,15 @@ def _is_key(key: Any, inputs: tuple[Schema, ...]) -> bool:
     )
 
 
-def _is_flag(found: Any, inputs: tuple[Schema, ...]) -> bool:
-    return isinstance(found, bool)
+def _is_flag(answer: Any, inputs: tuple[Schema, ...]) -> bool:
+    return isinstance(answer, bool)
 
 
-def _is_origin(found: Any, inputs: tuple[Schema, ...]) -> bool:
+def _is_origin(answer: Any, inputs: tuple[Schema, ...]) -> bool:
     return (
-        isinstance(found, tuple | list)
-        and len(found) == len(inputs)
-        and all(of is None or of in schema.names for of, schema in zip(found, inputs, strict=True))
+        isinstance(answer, tuple | list)
+        and len(answer) == len(inputs)
+        and all(
+            column is None or column in schema.names for column, schema in zip(answer, inputs, strict=True)
+        )
     )

@@ -63,11 +63,11 @@ def plain(value: Any, place: str) -> Any:
         case bytes():
             return {"bytes": _base64(value)}
         case list() | tuple():
-            return [plain(one, place) for one in value]
+            return [plain(item, place) for item in value]
         case Set():
-            return {"set": sorted((plain(one, place) for one in value), key=repr)}
+            return {"set": sorted((plain(member, place) for member in value), key=repr)}
         case Mapping():
-            return {"map": [[plain(key, place), plain(one, place)] for key, one in value.items()]}
+            return {"map": [[plain(key, place), plain(item, place)] for key, item in value.items()]}
         case Schema():
             return {"schema": _schema(value)}
         case pc.Expression():
@@ -90,7 +90,7 @@ def of_plain(value: Any, place: str, kinds: Kinds) -> Any:
     Tumbling(range='1 min', origin=0)
     """
     if not isinstance(value, dict):
-        return tuple(of_plain(one, place, kinds) for one in value) if isinstance(value, list) else value
+        return tuple(of_plain(item, place, kinds) for item in value) if isinstance(value, list) else value
     try:
         return _read(value, place, kinds)
     except (KeyError, TypeError, ValueError, pa.ArrowException, UsageError) as error:
@@ -102,12 +102,12 @@ def plain_nodes(graph: str, nodes: Iterable[Any]) -> list[dict[str, Any]]:
     """Return the nodes of a graph as plain data.  Raises ``GraphError``, with node and parameter, as ``plain`` does."""
     data = []
     for node in nodes:
-        found: dict[str, Any] = {"name": node.name, "node": node.kind}
+        entry: dict[str, Any] = {"name": node.name, "node": node.kind}
         if node.inputs:
-            found["inputs"] = [[stream.node, stream.port] for stream in node.inputs]
+            entry["inputs"] = [[stream.node, stream.port] for stream in node.inputs]
         if (own := node.schema or node.operator) is not None:
-            found["is"] = plain(own, f"graph {graph!r}, node {node.name!r}")
-        data.append(found)
+            entry["is"] = plain(own, f"graph {graph!r}, node {node.name!r}")
+        data.append(entry)
     return data
 
 
@@ -137,9 +137,9 @@ def _read(value: Any, place: str, kinds: Kinds) -> Any:
                 _class_of(name, place, kinds), {str(k): of_plain(v, place, kinds) for k, v in given.items()}
             )
         case {"map": [*pairs]}:
-            return {of_plain(k, place, kinds): of_plain(one, place, kinds) for k, one in pairs}
+            return {of_plain(k, place, kinds): of_plain(item, place, kinds) for k, item in pairs}
         case {"set": [*members]}:
-            return frozenset(of_plain(one, place, kinds) for one in members)
+            return frozenset(of_plain(member, place, kinds) for member in members)
         case {"schema": {**given}}:
             return _schema_of(dict(given))
         case {"expression": str(), "arrow": str(data)}:
@@ -166,7 +166,7 @@ def _arguments(value: Any, place: str) -> dict[str, Any]:
     """Return the arguments that the constructor of an object took."""
     if is_dataclass(value):
         taken_by = inspect.signature(type(value)).parameters
-        given = {one.name: getattr(value, one.name) for one in fields(value) if one.name in taken_by}
+        given = {field.name: getattr(value, field.name) for field in fields(value) if field.name in taken_by}
     elif (taken := getattr(value, ARGUMENTS, None)) is not None:
         signature = inspect.signature(type(value).__init__)
         given = dict(list(signature.bind(value, *taken[0], **taken[1]).arguments.items())[1:])
@@ -174,15 +174,18 @@ def _arguments(value: Any, place: str) -> dict[str, Any]:
         given = {}
     else:
         raise _has_none(value, place)
-    return {name: plain(one, f"{place}, {name} of {type(value).__name__}") for name, one in given.items()}
+    return {
+        name: plain(argument, f"{place}, {name} of {type(value).__name__}")
+        for name, argument in given.items()
+    }
 
 
 def _made(kind: type[Any], given: dict[str, Any]) -> Any:
     """Return an object of ``kind`` from the arguments by name."""
     by_place = []
-    for one in list(inspect.signature(kind).parameters.values()):
-        if one.kind is one.VAR_POSITIONAL:
-            by_place += list(given.pop(one.name, ()))
+    for parameter in list(inspect.signature(kind).parameters.values()):
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            by_place += list(given.pop(parameter.name, ()))
     return kind(*by_place, **given)
 
 
@@ -193,16 +196,16 @@ def _name_of(value: Any, place: str) -> str:
     kind = type(value)
     if kind.__module__.partition(".")[0] != _TOP:
         return kind.__name__
-    shelves = (f"{_TOP}.{one}" for one in SHELVES)
-    found = next((one for one in shelves if _on(one, kind.__name__) is kind), None)
-    return f"{found}.{kind.__name__}" if found else kind.__name__
+    shelves = (f"{_TOP}.{name}" for name in SHELVES)
+    shelf = next((name for name in shelves if _on(name, kind.__name__) is kind), None)
+    return f"{shelf}.{kind.__name__}" if shelf else kind.__name__
 
 
 def _class_of(name: str, place: str, kinds: Kinds) -> Any:
     shelf, _, own = name.rpartition(".")
-    found = _on(shelf, own) if shelf else kinds.get(own)
-    if isinstance(found, type):
-        return found
+    cls = _on(shelf, own) if shelf else kinds.get(own)
+    if isinstance(cls, type):
+        return cls
     way_out = f"give a class of your own as kinds={{{name!r}: ...}}{did_you_mean(name, kinds)}"
     msg = f"{place}: there is no {name!r} in this library; {way_out}"
     raise GraphError(msg)
@@ -230,15 +233,15 @@ def _has_none(value: Any, place: str) -> GraphError:
 
 
 def _schema(schema: Schema) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    data: dict[str, Any] = {
         "columns": {field.name: str(field.type) for field in schema.fields},
         "progressing": schema.progressing,
         "unit": schema.unit,
         "change": schema.change,
     }
     if not _says_all(schema.fields):
-        found["arrow"] = _base64(schema.fields.serialize())
-    return found
+        data["arrow"] = _base64(schema.fields.serialize())
+    return data
 
 
 def _schema_of(given: dict[Any, Any]) -> Schema:

@@ -82,10 +82,10 @@ class RoundTrip:
             return
         saved, loaded, none = (_parts(kind, each) for each in (state, again, empty))
         for part, value in saved.items():
-            found = loaded.get(part, _ABSENT)
-            if not _lost(value, found, none.get(part, _ABSENT)):
+            restored = loaded.get(part, _ABSENT)
+            if not _lost(value, restored, none.get(part, _ABSENT)):
                 continue
-            got = "nothing" if found is _ABSENT else _short(found)
+            got = "nothing" if restored is _ABSENT else _short(restored)
             msg = (
                 f"{place}: load must take back all that save returned; {part!r} was {_short(value)} when it was saved, "
                 f"and is {got} after load: read it in load, as in state.integer({part!r})"
@@ -133,15 +133,15 @@ def _short(value: object) -> str:
 
 def _changed(operator: Operator, fresh: Operator) -> list[str]:
     """Return the names of attributes that are not as those of a fresh operator."""
-    found = []
+    names = []
     for name, value in vars(operator).items():
         try:
             same = name in _BY_RUNNER or pickle.dumps(value) == pickle.dumps(vars(fresh).get(name, _Absent))
         except Exception:  # nothing that could be compared, such as a function
             continue
         if not same:
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 class _Absent:

@@ -143,9 +143,11 @@ class Statistics:
         return self._counted("behind", "came behind a bound")
 
     def _counted(self, count: str, verb: str) -> LateTuples:
-        known = {name: of for name, of in self.operators.items() if count in of.counts}
-        found = {name: of.counts[count] - of.before.get(count, 0) for name, of in known.items()}
-        return LateTuples(found, {name: self._came(name) for name in found}, verb)
+        known = {name: operator for name, operator in self.operators.items() if count in operator.counts}
+        late = {
+            name: operator.counts[count] - operator.before.get(count, 0) for name, operator in known.items()
+        }
+        return LateTuples(late, {name: self._came(name) for name in late}, verb)
 
     def _came(self, name: str) -> int:
         return sum(edge.tuples for way, edge in self.edges.items() if way.endswith(f" -> {name}"))

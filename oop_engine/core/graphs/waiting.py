@@ -21,17 +21,17 @@ _TUPLES, _PAGES = 100_000, 100
 def waiting(plan: Plan) -> dict[str, str]:
     """Return for each source that has to carry punctuation a line: which nodes wait for it.  O(edges x sources)."""
     bare: dict[Stream, dict[str, None]] = {}
-    found: dict[str, list[str]] = {}
+    by_source: dict[str, list[str]] = {}
     for node in plan.nodes:
         sources = {name: None for port in range(len(node.inputs)) for name in bare[plan.input(node, port)]}
         if node.kind == "source":
             sources = {node.name: None}
         if node.operator is not None:
             for source in sources if node.operator.waits else ():
-                found.setdefault(source, []).append(f"{node.name!r} ({node.operator.waits})")
+                by_source.setdefault(source, []).append(f"{node.name!r} ({node.operator.waits})")
             sources = {} if node.operator.makes_progress else sources
         bare |= {Stream(node.name, port): sources for port in node.ports}
-    return {source: _line(plan.name, source, nodes) for source, nodes in found.items()}
+    return {source: _line(plan.name, source, nodes) for source, nodes in by_source.items()}
 
 
 class MissingPunctuation:

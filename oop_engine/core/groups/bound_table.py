@@ -121,8 +121,8 @@ class BoundTable:
 
     def _minimum(self, linear: Bounds, slots: NDArray[np.int64]) -> Bounds:
         """Return the minimum of the bounds of all inputs for some groups."""
-        least: Bounds = np.maximum(linear, self._grouped[slots]).min(axis=1)
-        return least
+        lowest: Bounds = np.maximum(linear, self._grouped[slots]).min(axis=1)
+        return lowest
 
     def of_input(self, port: int) -> GroupWise:
         """Return the bounds of one input."""
@@ -174,11 +174,11 @@ class BoundTable:
         Forgetting costs a new index, so of many groups half must go to make it worth while.
         """
         grouped = self._grouped[slots]
-        kept = (grouped > linear).any(axis=1)
+        remaining = (grouped > linear).any(axis=1)
         if not remember_ended:
-            kept &= (np.maximum(grouped, linear) < FOREVER).any(axis=1)
-        if not kept.all():
-            self._forget(slots[~kept])
+            remaining &= (np.maximum(grouped, linear) < FOREVER).any(axis=1)
+        if not remaining.all():
+            self._forget(slots[~remaining])
         if self._gone > (len(self) // 2 if len(self) > _MANY else 0):
             left = self._left()
             self._index.keep(left)

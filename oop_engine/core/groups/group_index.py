@@ -132,7 +132,7 @@ class GroupIndex:
         self._pairs = [
             tables.integers() for _ in self._types[1:]
         ]  # of the codes so far and the next column's
-        self._parts = [one.table if isinstance(one, _IntegerCodes) else one for one in self._levels]
+        self._parts = [level.table if isinstance(level, _IntegerCodes) else level for level in self._levels]
         self._parts += self._pairs
         # Keys are read from the tables, or where one cannot give them back they are kept beside.
         self._read = all(map(_can_be_read, self._levels, self._types))
@@ -204,21 +204,21 @@ class GroupIndex:
         wanted = pa.Array.from_buffers(
             pa.int64(), slots.size, [None, pa.py_buffer(np.ascontiguousarray(slots))]
         )
-        found = []
+        columns = []
         for column in self._chunks[0]:
-            found.append(pc.call_function("array_take", [column, wanted]))
-        return found
+            columns.append(pc.call_function("array_take", [column, wanted]))
+        return columns
 
     def _from_tables(self, slots: Integers) -> list[pa.Array]:
         """Return the key columns of some slots, of which the tables have all."""
-        found = []
+        columns = []
         for pairs, level, kind in zip(
             reversed(self._pairs), reversed(self._levels), reversed(self._types), strict=False
         ):
             both = pairs.keys.take(slots)
-            found.append(level.values(both & _CODE, kind))
+            columns.append(level.values(both & _CODE, kind))
             slots = both >> _CODE_BITS
-        return [self._levels[0].values(slots, self._types[0]), *reversed(found)]
+        return [self._levels[0].values(slots, self._types[0]), *reversed(columns)]
 
     def keep(self, slots: NDArray[np.int64]) -> None:
         """Forget every group but ``slots`` (sorted); group ``slots[i]`` gets slot ``i``."""
@@ -260,9 +260,9 @@ class GroupIndex:
 
     def _join(self, since: int) -> None:
         """Put the keys of the pages from the ``since``-th on together; O(log keys) a key, amortised."""
-        some = self._chunks[since:]
-        self._chunks[since:] = [[pa.concat_arrays(parts) for parts in zip(*some, strict=True)]]
-        self._key_bytes += _held(self._chunks[since]) - sum(map(_held, some))
+        joined = self._chunks[since:]
+        self._chunks[since:] = [[pa.concat_arrays(parts) for parts in zip(*joined, strict=True)]]
+        self._key_bytes += _held(self._chunks[since]) - sum(map(_held, joined))
 
     def _codes(self, columns: Sequence[pa.Array], *, add: bool) -> Integers:
         codes: Integers = self._levels[0].encode(columns[0], add=add)
@@ -277,9 +277,9 @@ class GroupIndex:
             if known is None:
                 codes = code_of(codes)
             else:
-                some = code_of(codes[known])
+                known_codes = code_of(codes[known])
                 codes[:] = _UNKNOWN
-                codes[known] = some
+                codes[known] = known_codes
         return codes
 
 
@@ -308,8 +308,8 @@ class _Codes:
             return self._look_up(column.to_pylist(), add=add)
         if not self._texts or not is_text(column.type) or len(self._code) > 2 * len(column):
             return self._encode(column, add=add)
-        found = pc.index_in(column, value_set=self._values(column.type))
-        codes: Integers = found.fill_null(_UNKNOWN).to_numpy().astype(np.int64)
+        indices = pc.index_in(column, value_set=self._values(column.type))
+        codes: Integers = indices.fill_null(_UNKNOWN).to_numpy().astype(np.int64)
         missing = np.flatnonzero(codes < 0)
         if missing.size:
             codes[missing] = self._encode(column.take(pa.array(missing)), add=add)
@@ -343,8 +343,8 @@ class _Codes:
 
     def _look_up(self, values: list[Any], *, add: bool) -> Integers:
         if isinstance(self._code, FewTexts):
-            if (found := self._code.encode(values, add=add)) is not None:
-                return np.array(found, np.int64)
+            if (code := self._code.encode(values, add=add)) is not None:
+                return np.array(code, np.int64)
             few, self._code = self._code, {}
             self._add(list(few))
         if add:
@@ -468,9 +468,9 @@ def occurring(slots: Integers, size: int) -> Integers:
     array([1, 3])
     """
     if 16 * slots.size < size:
-        some, first = np.sort(slots), np.ones(slots.size, np.bool_)
-        np.not_equal(some[1:], some[:-1], out=first[1:])
-        return some[first]
+        ordered, first = np.sort(slots), np.ones(slots.size, np.bool_)
+        np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+        return ordered[first]
     seen = np.zeros(size, np.bool_)
     seen[slots] = True
     return seen.nonzero()[0]

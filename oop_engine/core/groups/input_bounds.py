@@ -68,9 +68,9 @@ class InputBounds:
         out: list[Punctuation] = [self.punctuation(touched[grown], below[grown])] if grown.any() else []
         if remember_ended or not ended.any():
             return out, None
-        gone = self.punctuation(touched[ended], below[ended]).groups
+        over = self.punctuation(touched[ended], below[ended]).groups
         self._forget(touched[ended])
-        return out, gone
+        return out, over
 
     def passed(
         self, port: int, was: int, linear: Bounds, linear_out: int, *, remember_ended: bool
@@ -112,10 +112,10 @@ class InputBounds:
         if self._over > (len(self) // 2 if len(self) > _MANY else 0):
             self._keep(self._bounds[: len(self)] > NEVER)
 
-    def _keep(self, kept: NDArray[np.bool_]) -> None:
+    def _keep(self, remain: NDArray[np.bool_]) -> None:
         """Keep some groups alone, if the others are a third or these are few: a new index costs O(groups)."""
-        left = np.flatnonzero(kept)
-        if left.size < kept.size and (3 * left.size <= 2 * kept.size or kept.size <= _MANY):
+        left = np.flatnonzero(remain)
+        if left.size < remain.size and (3 * left.size <= 2 * remain.size or remain.size <= _MANY):
             self._index.keep(left)
             self._bounds, self._over = self._bounds[left], 0
         self._looks.note(self._bounds[: len(self)])

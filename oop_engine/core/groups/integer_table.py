@@ -91,9 +91,9 @@ class IntegerTable:
         other = np.flatnonzero((self.keys.take(codes) != values) & (codes >= 0))
         while other.size:
             places[other] = (places[other] + 1) & (self._places.size - 1)
-            found = self._places[places[other]]
-            codes[other] = found
-            other = other[(self.keys[found] != values[other]) & (found >= 0)]
+            candidates = self._places[places[other]]
+            codes[other] = candidates
+            other = other[(self.keys[candidates] != values[other]) & (candidates >= 0)]
         return codes
 
     def _home(self, values: Integers) -> Integers:
@@ -145,11 +145,11 @@ class IntegerTable:
             self.keys = keys
         if values.size:
             ends = (int(values.min()), int(values.max()))
-            least, most = self._range or ends
-            self._range = (min(least, ends[0]), max(most, ends[1]))
-        least, most = self._range or (0, 0)
-        if (found := layout(least, most, wanted, self._lowest, self._places.size)) is not None:
-            self._allot(*found)
+            lowest, highest = self._range or ends
+            self._range = (min(lowest, ends[0]), max(highest, ends[1]))
+        lowest, highest = self._range or (0, 0)
+        if (new_layout := layout(lowest, highest, wanted, self._lowest, self._places.size)) is not None:
+            self._allot(*new_layout)
 
     def _allot(self, places: int, lowest: int | None) -> None:
         """Put the keys there are into other places."""
@@ -161,9 +161,9 @@ class IntegerTable:
 
 
 def layout(
-    least: int, most: int, wanted: int, lowest: int | None, places: int
+    first: int, last: int, wanted: int, lowest: int | None, places: int
 ) -> tuple[int, int | None] | None:
-    """Return how many places ``wanted`` keys from ``least`` to ``most`` should have, and the key of the first one.
+    """Return how many places ``wanted`` keys from ``first`` to ``last`` should have, and the key of the first one.
 
     ``lowest``: the key of the first of the ``places`` there are.  A first key of None: places are hashed.
     Returns None if the places there are will do.
@@ -172,9 +172,9 @@ def layout(
     ((16000, -5449), (256, None))
     """
     room = max(_CLOSE * wanted, _FEW)
-    if most - least < (room if lowest is not None else room // 2):
-        if lowest is None or least < lowest or most - lowest >= places:
-            return room, max(least - (room - 1 - most + least) // 2, -(2**63))
+    if last - first < (room if lowest is not None else room // 2):
+        if lowest is None or first < lowest or last - lowest >= places:
+            return room, max(first - (room - 1 - last + first) // 2, -(2**63))
     elif lowest is not None or 2 * wanted > places:
         return 1 << (2 * wanted - 1).bit_length(), None
     return None

@@ -64,16 +64,16 @@ class Timers:
         """
         if below <= self.least:
             return _NOTHING
-        found, left = [], []
+        slots_due, left = [], []
         for times, slots in self._runs:
             many = int(times.searchsorted(below))
-            found.append(slots[:many])
+            slots_due.append(slots[:many])
             if many < times.size:
                 left.append((times[many:], slots[many:]))
         self._runs = left
         self._settle()
         self.least = min((int(times[0]) for times, _ in self._runs), default=_NONE)
-        return np.concatenate(found, dtype=np.int64)
+        return np.concatenate(slots_due, dtype=np.int64)
 
     def due_at(self, now: int) -> Integers:
         """Return the slots whose time is ``now`` or before it, likewise."""
@@ -81,8 +81,8 @@ class Timers:
             return _NOTHING
         if now < _NONE:
             return self.due(now + 1)
-        found, self._runs, self.least = [slots for _, slots in self._runs], [], _NONE
-        return np.concatenate(found, dtype=np.int64) if found else _NOTHING
+        slots_due, self._runs, self.least = [slots for _, slots in self._runs], [], _NONE
+        return np.concatenate(slots_due, dtype=np.int64) if slots_due else _NOTHING
 
     def _settle(self) -> None:
         """Merge runs until each is less than half as long as the one before it; drop the memory of timers past."""
@@ -99,7 +99,7 @@ def _narrow(slots: Slots) -> Slots:
     return slots.astype(np.int32) if int(slots.max()) < 1 << 31 else slots
 
 
-def _merged(one: Run, other: Run) -> Run:
-    times, slots = np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]])
+def _merged(a: Run, b: Run) -> Run:
+    times, slots = np.concatenate([a[0], b[0]]), np.concatenate([a[1], b[1]])
     order = np.argsort(times, kind="stable")  # of two sorted runs: a merge
     return times[order], slots[order]

@@ -104,9 +104,9 @@ def _unsigned(value: Any) -> Any:
         case float():
             return value + 0.0
         case list():
-            return [_unsigned(one) for one in value]
+            return [_unsigned(item) for item in value]
         case tuple():
-            return tuple(_unsigned(one) for one in value)
+            return tuple(_unsigned(item) for item in value)
         case dict():
-            return {name: _unsigned(one) for name, one in value.items()}
+            return {name: _unsigned(item) for name, item in value.items()}
     return value

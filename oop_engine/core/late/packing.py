@@ -42,7 +42,7 @@ class Packing:
             int: "i",
             float: "f",
         }  # not the code: a "q" is another type than int64 for NumPy, by its name
-        wanted = [np.dtype(f"{kinds_of[of]}{struct.calcsize(code)}") for of, code in kinds]
+        wanted = [np.dtype(f"{kinds_of[cls]}{struct.calcsize(code)}") for cls, code in kinds]
         self._places = dict(zip(columns, enumerate(wanted), strict=True))
 
     @staticmethod
@@ -60,7 +60,10 @@ class Packing:
             columns, code = list(zip(*rows, strict=True)), f"{len(rows)}%s"
             if [*map(_kinds, columns)] != self._kinds:
                 return None
-            return [struct.pack(code % of, *column) for of, column in zip(self._codes, columns, strict=True)]
+            return [
+                struct.pack(code % letter, *column)
+                for letter, column in zip(self._codes, columns, strict=True)
+            ]
         except (struct.error, ValueError):  # too large, or of several lengths
             return None
 

@@ -39,8 +39,8 @@ def as_arrow(values: Any) -> pa.Array | pa.ChunkedArray | None:
 def objects(values: Iterable[Any]) -> list[Any]:
     """Return a list of Python objects; a value that pandas takes for missing is None."""
     missing = values.isna() if hasattr(values, "isna") else None
-    found = values.tolist() if hasattr(values, "tolist") else list(values)
-    return found if missing is None else [None if no else v for v, no in zip(found, missing, strict=True)]
+    items = values.tolist() if hasattr(values, "tolist") else list(values)
+    return items if missing is None else [None if no else v for v, no in zip(items, missing, strict=True)]
 
 
 def of_numpy(values: NDArray[Any]) -> pa.Array:
@@ -82,10 +82,10 @@ def _copied(values: NDArray[Any]) -> pa.Array:
 def _texts(values: Any) -> pa.Array | None:
     """Return cells of pandas that are texts, or missing; None: there are others, which Arrow may change."""
     try:
-        found = pa.array(values, from_pandas=True)
+        texts = pa.array(values, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return None
-    return found if pa.types.is_string(found.type) else None
+    return texts if pa.types.is_string(texts.type) else None
 
 
 def _is_objects(dtype: Any) -> bool:

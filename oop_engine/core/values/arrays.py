@@ -33,22 +33,22 @@ def converted(column: pa.Array, kind: pa.DataType) -> Converted:
     >>> values.to_pylist(), lost.to_pylist()
     ([1, None], [False, True])
     """
-    found = column.type
-    if found == kind:
+    given = column.type
+    if given == kind:
         return column, None
-    if pa.types.is_null(found):
+    if pa.types.is_null(given):
         return pa.nulls(len(column), kind), None
     if isinstance(column, pa.ExtensionArray):
         return converted(column.storage, kind)
     if isinstance(kind, pa.BaseExtensionType):
         values, lost = converted(column, kind.storage_type)
         return pa.ExtensionArray.from_storage(kind, values), lost
-    if pa.types.is_run_end_encoded(found):
+    if pa.types.is_run_end_encoded(given):
         return converted(pc.run_end_decode(column), kind)
     if (plain := without_views(column)) is not column:
         return converted(plain, kind)
-    if pa.types.is_dictionary(found):
-        if pa.types.is_dictionary(kind) and found.value_type == kind.value_type:
+    if pa.types.is_dictionary(given):
+        if pa.types.is_dictionary(kind) and given.value_type == kind.value_type:
             indices = column.indices.cast(kind.index_type)
             return pa.DictionaryArray.from_arrays(indices, column.dictionary, ordered=kind.ordered), None
         return converted(column.dictionary_decode(), kind)
@@ -57,12 +57,12 @@ def converted(column: pa.Array, kind: pa.DataType) -> Converted:
         return _encoded(values, kind), lost
     if pa.types.is_nested(kind):
         return _nested(column, kind)
-    return read_texts(column, kind) if is_text(found) else _exact(column, kind)
+    return read_texts(column, kind) if is_text(given) else _exact(column, kind)
 
 
-def either(one: pa.Array | None, other: pa.Array | None) -> pa.Array | None:
+def either(a: pa.Array | None, b: pa.Array | None) -> pa.Array | None:
     """Return a mask of the rows that are in one mask or the other."""
-    return other if one is None else one if other is None else pc.or_(one, other)
+    return b if a is None else a if b is None else pc.or_(a, b)
 
 
 def without_views(column: pa.Array) -> pa.Array:
@@ -71,42 +71,42 @@ def without_views(column: pa.Array) -> pa.Array:
     >>> without_views(pa.array(["a"], pa.string_view())).type
     DataType(string)
     """
-    found = column.type
-    if found in VIEWS:
-        return column.cast(VIEWS[found])
-    if pa.types.is_dictionary(found) and found.value_type in VIEWS:
-        texts = column.dictionary.cast(VIEWS[found.value_type])
-        return pa.DictionaryArray.from_arrays(column.indices, texts, ordered=found.ordered)
+    given = column.type
+    if given in VIEWS:
+        return column.cast(VIEWS[given])
+    if pa.types.is_dictionary(given) and given.value_type in VIEWS:
+        texts = column.dictionary.cast(VIEWS[given.value_type])
+        return pa.DictionaryArray.from_arrays(column.indices, texts, ordered=given.ordered)
     return column
 
 
 def _encoded(values: pa.Array, kind: pa.DictionaryType) -> pa.Array:
     """Return values as a dictionary; Arrow itself casts texts and bytes only."""
-    found = values.dictionary_encode()
+    encoded = values.dictionary_encode()
     return pa.DictionaryArray.from_arrays(
-        found.indices.cast(kind.index_type), found.dictionary, ordered=kind.ordered
+        encoded.indices.cast(kind.index_type), encoded.dictionary, ordered=kind.ordered
     )
 
 
 def _exact(column: pa.Array, kind: pa.DataType) -> Converted:
-    found, types = column.type, pa.types
-    if types.is_float16(found) and not types.is_float32(kind):  # Arrow computes nothing with it
+    given, types = column.type, pa.types
+    if types.is_float16(given) and not types.is_float32(kind):  # Arrow computes nothing with it
         return _exact(column.cast(pa.float32()), kind)
-    if types.is_float16(kind) and not types.is_floating(found):
+    if types.is_float16(kind) and not types.is_floating(given):
         return _through(column, pa.float32(), lambda wide: _back_and_forth(wide, kind))
-    if types.is_floating(found) and types.is_floating(kind):
+    if types.is_floating(given) and types.is_floating(kind):
         return _nearest(column, kind)
     if types.is_decimal(kind) and types.is_floating(
-        found
+        given
     ):  # by its digits: 0.1 is 0.1, not 0.1000000000000000055
         return read_texts(column.cast(pa.string()), kind)
-    if types.is_decimal(kind) and types.is_integer(found):  # Arrow asks for room for all integers
+    if types.is_decimal(kind) and types.is_integer(given):  # Arrow asks for room for all integers
         return _of_integers(column, kind)
-    if types.is_decimal(found) and types.is_floating(kind):
+    if types.is_decimal(given) and types.is_floating(kind):
         return _of_decimals(column, kind)
-    if types.is_decimal(found) and types.is_decimal(kind) and not _has_room(column, kind):
+    if types.is_decimal(given) and types.is_decimal(kind) and not _has_room(column, kind):
         return _one_by_one(column, kind)
-    if _keeps_all(found, kind):
+    if _keeps_all(given, kind):
         try:
             return column.cast(kind), None
         except pa.ArrowInvalid:
@@ -142,11 +142,11 @@ def _has_room(column: pa.Array, kind: pa.DataType) -> bool:
     return ends["min"] is None or (-most < ends["min"] and ends["max"] < most)
 
 
-def _keeps_all(found: pa.DataType, kind: pa.DataType) -> bool:
+def _keeps_all(given: pa.DataType, kind: pa.DataType) -> bool:
     """Return whether Arrow refuses a cast that would change a value; it cuts times from dates, and rounds floats."""
     types = pa.types
     tests = types.is_integer, types.is_timestamp, types.is_time, types.is_duration, types.is_decimal
-    return any(is_one(found) and is_one(kind) for is_one in tests)
+    return any(is_one(given) and is_one(kind) for is_one in tests)
 
 
 def _through(column: pa.Array, wide: pa.DataType, then: Callable[[pa.Array], Converted]) -> Converted:
@@ -167,19 +167,19 @@ def _nearest(column: pa.Array, kind: pa.DataType) -> Converted:
 
 def _back_and_forth(column: pa.Array, kind: pa.DataType) -> Converted:
     """Keep the values that come back as they were."""
-    found, types = column.type, pa.types
+    given, types = column.type, pa.types
     try:
         values = column.cast(kind, safe=False)
-        back = values.cast(found, safe=False)
+        back = values.cast(given, safe=False)
     except pa.ArrowException:
         return _one_by_one(column, kind)
     same = pc.equal(column, back)
-    if types.is_integer(found) and types.is_integer(kind):  # -1 comes back from uint64
-        signs = [pc.less(one, pa.scalar(0, one.type)) for one in (column, values)]
+    if types.is_integer(given) and types.is_integer(kind):  # -1 comes back from uint64
+        signs = [pc.less(values_, pa.scalar(0, values_.type)) for values_ in (column, values)]
         same = pc.and_(same, pc.equal(*signs))
-    whole, fractional = (found, column) if types.is_integer(found) else (kind, column)
-    if types.is_integer(whole) and types.is_floating(kind if whole is found else found):
-        floats = values if whole is found else fractional
+    whole, fractional = (given, column) if types.is_integer(given) else (kind, column)
+    if types.is_integer(whole) and types.is_floating(kind if whole is given else given):
+        floats = values if whole is given else fractional
         most = 2.0 ** (
             whole.bit_width - types.is_signed_integer(whole)
         )  # a value beyond may come back as the largest
@@ -223,29 +223,29 @@ def _scalar(value: Any, kind: pa.DataType) -> Any:
 
 def _nested(column: pa.Array, kind: pa.DataType) -> Converted:
     """Convert lists and structs by their values; a row is lost with any value in it."""
-    found, types = column.type, pa.types
-    if types.is_list_view(found) or types.is_large_list_view(found):  # casts of Arrow lose values of these
+    given, types = column.type, pa.types
+    if types.is_list_view(given) or types.is_large_list_view(given):  # casts of Arrow lose values of these
         column = _of_view(column)
-        found = column.type
+        given = column.type
     null = column.is_null()
     if types.is_struct(kind) and kind.num_fields:
         parts = [converted(part, field.type) for part, field in zip(column.flatten(), kind, strict=True)]
         lost = None
         for _, more in parts:
             lost = either(lost, more)
-        gone = null if lost is None else pc.or_(null, lost)
-        return pa.StructArray.from_arrays([values for values, _ in parts], fields=list(kind), mask=gone), lost
+        mask = null if lost is None else pc.or_(null, lost)
+        return pa.StructArray.from_arrays([values for values, _ in parts], fields=list(kind), mask=mask), lost
     if types.is_list(kind) or types.is_large_list(kind):
         lengths = pc.list_value_length(column).fill_null(0).to_numpy()
-        if types.is_fixed_size_list(found):
+        if types.is_fixed_size_list(given):
             lengths = np.where(null.to_numpy(zero_copy_only=False), 0, lengths)
         values, lost = converted(column.flatten(), kind.value_type)
         lost = None if lost is None else _rows_with(lost, lengths)
-        gone = null if lost is None else pc.or_(null, lost)
+        mask = null if lost is None else pc.or_(null, lost)
         large = types.is_large_list(kind)
         ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64 if large else np.int32)
-        of = pa.LargeListArray if large else pa.ListArray
-        return of.from_arrays(pa.array(ends), values, type=kind, mask=gone), lost
+        cls = pa.LargeListArray if large else pa.ListArray
+        return cls.from_arrays(pa.array(ends), values, type=kind, mask=mask), lost
     return _in_python(column, kind)
 
 
@@ -274,10 +274,10 @@ def _in_python(column: pa.Array, kind: pa.DataType) -> Converted:
         pass
     rows, lost = [], np.zeros(len(column), np.bool_)
     for row in range(len(column)):
-        one = column.take(pa.array([row]))  # no slice: a cast reads the values of its other rows
+        cell = column.take(pa.array([row]))  # no slice: a cast reads the values of its other rows
         try:
-            made = one.cast(kind)
-            lost[row] = not made.cast(column.type).equals(one)
+            made = cell.cast(kind)
+            lost[row] = not made.cast(column.type).equals(cell)
         except pa.ArrowException:
             made, lost[row] = pa.nulls(1, kind), True
         rows.append(pa.nulls(1, kind) if lost[row] else made)

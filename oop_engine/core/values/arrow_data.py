@@ -56,18 +56,18 @@ def arrivals(values: Any, unit: str, time: pa.DataType | None = None) -> NDArray
         values = pa.array(values)
     if time is not None and isinstance(kind := getattr(values, "type", None), pa.DataType):
         check_arrival_zone(kind, time, "page: arrivals")
-    found = np.asarray(values)
-    if found is values and found.flags.writeable:  # its giver may use it for the next ones
-        found = found.copy()
-    if found.dtype.kind == "M":
-        return _in_unit(found, unit)
-    if not found.size:
-        return found.astype(np.int64)
-    if found.dtype.kind not in "iu" or found.ndim != 1 or int(found.max()) >= 2**63:
-        got = f"{found.dtype} {found.shape}" if found.dtype.kind not in "iuO" else found.max()
+    times = np.asarray(values)
+    if times is values and times.flags.writeable:  # its giver may use it for the next ones
+        times = times.copy()
+    if times.dtype.kind == "M":
+        return _in_unit(times, unit)
+    if not times.size:
+        return times.astype(np.int64)
+    if times.dtype.kind not in "iu" or times.ndim != 1 or int(times.max()) >= 2**63:
+        got = f"{times.dtype} {times.shape}" if times.dtype.kind not in "iuO" else times.max()
         msg = f"page: arrivals must be integers of 64 bits, one a row; got {got}"
         raise ContractError(msg)
-    return found.astype(np.int64, copy=False)
+    return times.astype(np.int64, copy=False)
 
 
 def is_arrow(data: Any) -> bool:
@@ -92,11 +92,11 @@ def check_unit(fields: pa.Schema, name: str, unit: str, place: str) -> None:
     marks = fields.metadata
     if not marks or marks.get(TIME_KEYS[0].encode()) != name.encode():
         return
-    found = marks.get(TIME_KEYS[1].encode(), b"").decode()
-    if found not in ("", unit) and pa.types.is_integer(fields.field(name).type):
+    marked = marks.get(TIME_KEYS[1].encode(), b"").decode()
+    if marked not in ("", unit) and pa.types.is_integer(fields.field(name).type):
         msg = (
-            f"{place}: {name!r} must be in {unit!r}; got {found!r}, by the metadata of the columns: convert the times, "
-            f"or declare the schema with unit={found!r}"
+            f"{place}: {name!r} must be in {unit!r}; got {marked!r} in the metadata of the columns: convert the times, "
+            f"or declare the schema with unit={marked!r}"
         )
         raise ContractError(msg)
 
@@ -105,9 +105,9 @@ def _in_unit(times: NDArray[Any], unit: str) -> NDArray[np.int64]:
     if unit not in TIME_UNITS:
         msg = f"page: arrivals must be integers, in {unit!r}; got {times.dtype}"
         raise ContractError(msg)
-    found = times.astype(f"M8[{unit}]")
-    lost = np.isnat(times) | (found.astype(times.dtype) > times)
+    in_unit = times.astype(f"M8[{unit}]")
+    lost = np.isnat(times) | (in_unit.astype(times.dtype) > times)
     if lost.any():
         msg = f"page: arrivals must be times that 64 bits hold in {unit!r}; got {times[lost][0]}"
         raise ContractError(msg)
-    return found.view(np.int64)
+    return in_unit.view(np.int64)

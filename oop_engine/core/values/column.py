@@ -52,20 +52,20 @@ def column(values: Any, kind: pa.DataType, place: str) -> pa.Array:
         and values.ndim == 1
         and values.itemsize <= 8
     ):
-        found = of_numpy(values)
-        if found.type == kind:
-            return found
+        array = of_numpy(values)
+        if array.type == kind:
+            return array
     try:
-        found = as_arrow(values)
-        if found is None:
+        array = as_arrow(values)
+        if array is None:
             return _of_objects(objects(values), kind, place)
-        if isinstance(found, pa.ChunkedArray):
-            found = _in_one(found)
-        found = without_views(found)
-        if not converts(found.type, kind):
-            msg = f"{place} must be {misfit(kind, found.type)}"
+        if isinstance(array, pa.ChunkedArray):
+            array = _in_one(array)
+        array = without_views(array)
+        if not converts(array.type, kind):
+            msg = f"{place} must be {misfit(kind, array.type)}"
             raise ContractError(msg)
-        made, lost = converted(found, kind)
+        made, lost = converted(array, kind)
     except pa.ArrowException as error:
         msg = f"{place} must be {kind}; got {_type_of(values)}: {error}"
         raise ContractError(msg) from error
@@ -73,20 +73,20 @@ def column(values: Any, kind: pa.DataType, place: str) -> pa.Array:
         msg = f"{place} must be {kind}; got {_type_of(values)}: {error}"
         raise ContractError(msg) from error
     if lost is not None:
-        first = found.filter(lost)[:1]
-        msg = f"{place} must be {misfit(kind, found.type, values_of(first)[0])}"
+        first = array.filter(lost)[:1]
+        msg = f"{place} must be {misfit(kind, array.type, values_of(first)[0])}"
         raise ContractError(msg)
     return made
 
 
-def misfit(kind: pa.DataType, found: pa.DataType, *value: Any) -> str:
-    """Return the text of an error: a value, or all of type ``found``, cannot become ``kind``.
+def misfit(kind: pa.DataType, given: pa.DataType, *value: Any) -> str:
+    """Return the text of an error: a value, or all of type ``given``, cannot become ``kind``.
 
     >>> misfit(pa.bool_(), pa.int64(), 5)
     'bool; got 5 (int64): declare it as int64, or convert it: pc.not_equal(column, 0)'
     """
-    got = f"{value[0]!r:.{_SHOWN}} ({found})" if value else str(found)
-    return f"{kind}; got {got}: {way_out(found, kind)}"
+    got = f"{value[0]!r:.{_SHOWN}} ({given})" if value else str(given)
+    return f"{kind}; got {got}: {way_out(given, kind)}"
 
 
 def _of_objects(values: Sequence[Any], kind: pa.DataType, place: str) -> pa.Array:
@@ -98,8 +98,8 @@ def _of_objects(values: Sequence[Any], kind: pa.DataType, place: str) -> pa.Arra
 
 def _refuse(value: Any, kind: pa.DataType, place: str) -> NoReturn:
     try:
-        found = as_arrow([value]) or pa.array([value])
-        msg = f"{place} must be {misfit(kind, found.type, value)}"
+        array = as_arrow([value]) or pa.array([value])
+        msg = f"{place} must be {misfit(kind, array.type, value)}"
     except (pa.ArrowException, TypeError, ValueError, ArithmeticError):
         got = f"{value!r:.{_SHOWN}} ({type(value).__name__})"
         msg = f"{place} must be {kind}; got {got}: declare it as that, or convert it"

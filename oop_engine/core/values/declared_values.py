@@ -97,11 +97,11 @@ def nested_column(
         except MisfitError as error:
             cells.append(None)
             reasons[at] = reasons[at] or str(error)
-    found, lost = of_values(cells, field.type)
+    array, lost = of_values(cells, field.type)
     for at, bad in enumerate(() if lost is None else lost.to_pylist()):
         if bad:
             reasons[at] = reasons[at] or misfit_of(cells[at], field.type, field.name)
-    return found
+    return array
 
 
 def misfit_of(value: Any, kind: pa.DataType, path: str) -> str:
@@ -122,22 +122,22 @@ def misfit_of(value: Any, kind: pa.DataType, path: str) -> str:
     return str(MisfitError(path, value, kind))
 
 
-def fields_besides(found: pa.DataType, kind: pa.DataType, path: str) -> list[str]:
+def fields_besides(given: pa.DataType, kind: pa.DataType, path: str) -> list[str]:
     """Return the paths of the fields that a nested type has besides those of ``kind``.
 
     >>> fields_besides(pa.struct({"a": pa.int8(), "b": pa.int8()}), pa.struct({"a": pa.int64()}), "v")
     ['v.b']
     """
     types = pa.types
-    if types.is_struct(found) and types.is_struct(kind):
+    if types.is_struct(given) and types.is_struct(kind):
         known = {field.name: field.type for field in kind}
-        others = [f"{path}.{each.name}" for each in found if each.name not in known]
-        for each in found:
+        others = [f"{path}.{each.name}" for each in given if each.name not in known]
+        for each in given:
             if each.name in known:
                 others += fields_besides(each.type, known[each.name], f"{path}.{each.name}")
         return others
-    if types.is_map(found) and types.is_map(kind):
-        return fields_besides(found.item_type, kind.item_type, path)
-    if is_list(found) and is_list(kind):
-        return fields_besides(found.value_type, kind.value_type, path)
+    if types.is_map(given) and types.is_map(kind):
+        return fields_besides(given.item_type, kind.item_type, path)
+    if is_list(given) and is_list(kind):
+        return fields_besides(given.value_type, kind.value_type, path)
     return []

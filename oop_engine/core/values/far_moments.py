@@ -27,16 +27,16 @@ def with_far_moments(texts: pa.Array, values: pa.Array, bad: pa.Array) -> tuple[
     """
     lost = bad.to_numpy(zero_copy_only=False).copy()
     rows = np.flatnonzero(lost)
-    found = {
+    far = {
         row: moment
         for row in rows.tolist()
         if (moment := _moment(texts[row].as_py(), values.type)) is not None
     }
-    if not found:
+    if not far:
         return values, bad
     numbers = values.cast(pa.int64()).fill_null(0).to_numpy().copy()
     nulls = values.is_null().to_numpy(zero_copy_only=False).copy()
-    for row, moment in found.items():
+    for row, moment in far.items():
         numbers[row], nulls[row], lost[row] = moment, False, False
     return pa.array(numbers, pa.int64(), mask=nulls).cast(values.type), pa.array(lost) if lost.any() else None
 

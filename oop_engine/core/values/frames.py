@@ -36,9 +36,9 @@ def columns_of(
     try:
         for batch in record_batches(data):
             check_unit(fields := batch.schema, *time, place)
-            found = fields.names
-            _check_once(found, names, place)
-            yield dict(zip(found, batch.columns, strict=True))
+            headers = fields.names
+            _check_once(headers, names, place)
+            yield dict(zip(headers, batch.columns, strict=True))
     except (pa.ArrowException, TypeError, ValueError) as error:
         msg = f"{place}: Arrow cannot read a {type(data).__name__} as a table: {error}"
         raise ContractError(msg) from error
@@ -60,8 +60,8 @@ def typed_batches(data: Any) -> list[pa.RecordBatch]:
 
 def typed_column(column: Any) -> pa.Array:
     """Return a column of any library in the type that it has; raises ``TypeError`` for one of several types."""
-    found = as_arrow(column)
-    whole = natural(objects(column)) if found is None else found
+    array = as_arrow(column)
+    whole = natural(objects(column)) if array is None else array
     return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
 
 
@@ -81,10 +81,10 @@ def _is_pandas(data: Any) -> bool:
     return hasattr(data, "iloc") and hasattr(data, "reset_index") and getattr(data, "ndim", 1) == 2
 
 
-def _check_once(found: list[Any], names: Collection[str], place: str) -> None:
-    if len(set(found)) == len(found):
+def _check_once(headers: list[Any], names: Collection[str], place: str) -> None:
+    if len(set(headers)) == len(headers):
         return
     for name in names:
-        if (times := found.count(name)) > 1:
+        if (times := headers.count(name)) > 1:
             msg = f"{place}: there must be one column {name!r}; got {times}: rename or drop the others"
             raise ContractError(msg)

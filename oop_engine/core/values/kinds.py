@@ -74,21 +74,24 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     return VIEWS.get(kind, kind)
 
 
-def converts(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Return whether there are values of type ``found`` that ``wanted`` has too; each decides for itself then.
+def converts(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Return whether there are values of type ``given`` that ``wanted`` has too; each decides for itself then.
 
     >>> converts(pa.float64(), pa.int8()), converts(pa.timestamp("ns"), pa.int64())
     (True, False)
     """
-    found, wanted = value_type(found), value_type(wanted)
-    if found == wanted or pa.types.is_null(found):
+    given, wanted = value_type(given), value_type(wanted)
+    if given == wanted or pa.types.is_null(given):
         return True
-    if pa.types.is_nested(found) or pa.types.is_nested(wanted):
-        return _nested_converts(found, wanted)
-    of, to = _family(found), _family(wanted)
-    if of == "text":
+    if pa.types.is_nested(given) or pa.types.is_nested(wanted):
+        return _nested_converts(given, wanted)
+    family, wanted_family = _family(given), _family(wanted)
+    if family == "text":
         return reads_texts(wanted)
-    return of == to or {of, to} == {"day", "local time"}  # a day is its midnight
+    return family == wanted_family or {family, wanted_family} == {
+        "day",
+        "local time",
+    }  # a day is its midnight
 
 
 def reads_texts(kind: pa.DataType) -> bool:
@@ -125,30 +128,30 @@ def value_type(kind: pa.DataType) -> pa.DataType:
     return value_type(kind.value_type) if encoded else kind
 
 
-def way_out(found: pa.DataType, wanted: pa.DataType) -> str:
-    """Return the way out where values of type ``found`` do not become ``wanted``: the call that converts them.
+def way_out(given: pa.DataType, wanted: pa.DataType) -> str:
+    """Return the way out where values of type ``given`` do not become ``wanted``: the call that converts them.
 
     >>> way_out(pa.timestamp("ns"), pa.int64())
     "declare it as timestamp[ns], or convert it: column.cast(pa.timestamp('s')).cast(pa.int64())"
     """
-    found, wanted = value_type(found), value_type(wanted)
-    call = _call(found, wanted)
-    declared = f"declare it as {found}"
-    if is_text(found):
+    given, wanted = value_type(given), value_type(wanted)
+    call = _call(given, wanted)
+    declared = f"declare it as {given}"
+    if is_text(given):
         declared = "mend it, or declare the column as string"
     return f"{declared}, or convert it: {call}" if call else declared
 
 
-def _call(found: pa.DataType, wanted: pa.DataType) -> str:
+def _call(given: pa.DataType, wanted: pa.DataType) -> str:
     """Return a call that makes a value of another one; '' if there is none to recommend."""
-    of, to, types = _family(found), _family(wanted), pa.types
-    match of, to:
+    family, wanted_family, types = _family(given), _family(wanted), pa.types
+    match family, wanted_family:
         case (("instant" | "local time"), "number"):
             return "column.cast(pa.timestamp('s')).cast(pa.int64())"
         case "number", "instant":
             return f"column.cast(pa.timestamp('s', {wanted.tz!r})), with the unit that the numbers are in"
         case "number", ("local time" | "length of time"):
-            name = "timestamp" if to == "local time" else "duration"
+            name = "timestamp" if wanted_family == "local time" else "duration"
             return f"column.cast(pa.{name}('s')), with the unit that the numbers are in"
         case "length of time", "number":
             return "column.cast(pa.duration('s')).cast(pa.int64())"
@@ -166,11 +169,11 @@ def _call(found: pa.DataType, wanted: pa.DataType) -> str:
             return "pc.not_equal(column, 0)"
         case (("number" | "boolean"), "text"):
             return "column.cast(pa.string())"
-        case "number", "number" if types.is_decimal(wanted) and not types.is_integer(found):
+        case "number", "number" if types.is_decimal(wanted) and not types.is_integer(given):
             return f"pc.round(column, {wanted.scale})"
-        case "number", "number" if types.is_integer(wanted) and not types.is_integer(found):
+        case "number", "number" if types.is_integer(wanted) and not types.is_integer(given):
             return "pc.round(column)"
-        case (("instant" | "local time" | "time of day" | "length of time"), same) if same == of:
+        case (("instant" | "local time" | "time of day" | "length of time"), same) if same == family:
             return _cutting(wanted)
         case "month_day_nano_interval", "length of time":
             span = "timedelta(each.days, microseconds=each.nanoseconds // 1000)"
@@ -201,16 +204,16 @@ def _family(kind: pa.DataType) -> str:
     )
 
 
-def _nested_converts(found: pa.DataType, wanted: pa.DataType) -> bool:
+def _nested_converts(given: pa.DataType, wanted: pa.DataType) -> bool:
     types = pa.types
-    if types.is_map(found) and types.is_map(wanted):
-        return converts(found.key_type, wanted.key_type) and converts(found.item_type, wanted.item_type)
-    if types.is_struct(found) and types.is_struct(wanted):
-        names = [[field.name for field in kind] for kind in (found, wanted)]
+    if types.is_map(given) and types.is_map(wanted):
+        return converts(given.key_type, wanted.key_type) and converts(given.item_type, wanted.item_type)
+    if types.is_struct(given) and types.is_struct(wanted):
+        names = [[field.name for field in kind] for kind in (given, wanted)]
         return names[0] == names[1] and all(
-            converts(one.type, other.type) for one, other in zip(found, wanted, strict=True)
+            converts(field.type, wanted_field.type) for field, wanted_field in zip(given, wanted, strict=True)
         )
-    return is_list(found) and is_list(wanted) and converts(found.value_type, wanted.value_type)
+    return is_list(given) and is_list(wanted) and converts(given.value_type, wanted.value_type)
 
 
 def is_list(kind: pa.DataType) -> bool:

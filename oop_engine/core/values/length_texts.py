@@ -57,14 +57,14 @@ def time_word(word: str) -> str | None:
 
 def has_word(text: str) -> bool:
     """Return whether a text is a number with a word behind it: it may be of another unit."""
-    found = _ONE.fullmatch(text.strip())
-    return found is not None and found[2] is not None
+    parts = _ONE.fullmatch(text.strip())
+    return parts is not None and parts[2] is not None
 
 
 def no_length(text: str) -> str:
     """Return a remark on the word behind a number: a month and a year have no fixed length, others are unknown."""
-    found = _ONE.fullmatch(text.strip())
-    word = found[2] if found and found[2] else ""
+    parts = _ONE.fullmatch(text.strip())
+    word = parts[2] if parts and parts[2] else ""
     if word == "M" or word.lower() in _NO_LENGTH:
         return f"{word!r} has no fixed length; "
     return f"there is no unit {word!r}; " if word else ""
@@ -77,10 +77,10 @@ def parsed(text: str, own: str) -> tuple[Fraction, bool] | None:
     ((Fraction(90, 1), True), (Fraction(7, 1), False), (Fraction(7, 1), False), None)
     """
     text = text.strip()
-    if found := _SQL.fullmatch(text):
-        text = found[1].replace("'", "").strip()
-    if found := _ONE.fullmatch(text):
-        number, word = Fraction(found[1]), found[2]
+    if parts := _SQL.fullmatch(text):
+        text = parts[1].replace("'", "").strip()
+    if parts := _ONE.fullmatch(text):
+        number, word = Fraction(parts[1]), parts[2]
         if word is None or word == own:
             return number, False
         return (number / PER_SECOND[unit], True) if (unit := time_word(word)) else None
@@ -93,22 +93,22 @@ def parsed(text: str, own: str) -> tuple[Fraction, bool] | None:
 
 
 def _several(text: str) -> Fraction | None:
-    if not (found := _SEVERAL.fullmatch(text)):
+    if not (whole := _SEVERAL.fullmatch(text)):
         return None
-    parts = re.findall(_PART, found[2])
+    parts = re.findall(_PART, whole[2])
     units = [time_word(word) for _, word in parts]
     if None in units or len(set(units)) < len(units):
         return None
     total = sum(
         Fraction(number) / PER_SECOND[unit] for (number, _), unit in zip(parts, units, strict=True) if unit
     )
-    return Fraction(-total if found[1] == "-" else total)
+    return Fraction(-total if whole[1] == "-" else total)
 
 
 def _clock(text: str) -> Fraction | None:
-    if not (found := _CLOCK.fullmatch(text)):
+    if not (parts := _CLOCK.fullmatch(text)):
         return None
-    sign, days, hours, minutes, seconds = found.groups()
+    sign, days, hours, minutes, seconds = parts.groups()
     if sign == "-" and days:  # Python and pandas mean different lengths by it
         return None
     total = int(days or 0) * 86_400 + int(hours) * 3600 + int(minutes) * 60 + Fraction(seconds)
@@ -116,10 +116,10 @@ def _clock(text: str) -> Fraction | None:
 
 
 def _iso(text: str) -> Fraction | None:
-    found = _ISO.fullmatch(text)
-    if not found or not any(found.groups()[1:]):
+    parts = _ISO.fullmatch(text)
+    if not parts or not any(parts.groups()[1:]):
         return None
     total = sum(
-        Fraction(number or 0) * each for number, each in zip(found.groups()[1:], _ISO_SECONDS, strict=True)
+        Fraction(number or 0) * each for number, each in zip(parts.groups()[1:], _ISO_SECONDS, strict=True)
     )
-    return Fraction(-total if found[1] == "-" else total)
+    return Fraction(-total if parts[1] == "-" else total)

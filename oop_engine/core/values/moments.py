@@ -26,9 +26,9 @@ def moment_in(value: Any, kind: pa.DataType, unit: str) -> int | None:
     if not pa.types.is_timestamp(kind):
         msg = f"a number of {unit}, for the column is {kind}; got {value!r}"
         raise ValueError(msg)
-    found, lost = of_values([value], kind)
-    if lost is None and found.null_count == 0:
-        return int(found.cast(pa.int64())[0].as_py())
+    array, lost = of_values([value], kind)
+    if lost is None and array.null_count == 0:
+        return int(array.cast(pa.int64())[0].as_py())
     zoned = isinstance(value, datetime) and value.tzinfo is not None
     msg = f"a whole number of {unit}, one that 64 bits hold; got {value!r}"
     if zoned and not kind.tz:

@@ -22,9 +22,9 @@ def projected(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if types.is_map(column.type) and types.is_map(kind):
         whole = column if not column.offset else column.take(pa.array(range(len(column))))
         items = projected(whole.items, kind.item_type)
-        of = pa.map_(column.type.key_type, items.type)
-        pairs = pa.StructArray.from_arrays([whole.keys, items], fields=list(pa.struct(_pair(of))))
-        return pa.Array.from_buffers(of, len(whole), whole.buffers()[:2], children=[pairs])
+        map_type = pa.map_(column.type.key_type, items.type)
+        pairs = pa.StructArray.from_arrays([whole.keys, items], fields=list(pa.struct(_pair(map_type))))
+        return pa.Array.from_buffers(map_type, len(whole), whole.buffers()[:2], children=[pairs])
     if (
         types.is_list(column.type)
         and types.is_nested(kind)
@@ -35,17 +35,17 @@ def projected(column: pa.Array, kind: pa.DataType) -> pa.Array:
     return column
 
 
-def _pair(of: pa.MapType) -> list[pa.Field]:
-    return [pa.field("key", of.key_type, nullable=False), pa.field("value", of.item_type)]
+def _pair(map_type: pa.MapType) -> list[pa.Field]:
+    return [pa.field("key", map_type.key_type, nullable=False), pa.field("value", map_type.item_type)]
 
 
 def _struct(column: pa.StructArray, kind: pa.StructType) -> pa.Array:
     there = dict(zip([field.name for field in column.type], column.flatten(), strict=True))
-    found = [
+    parts = [
         projected(there[field.name], field.type) if field.name in there else pa.nulls(len(column), field.type)
         for field in kind
     ]
-    fields = [pa.field(field.name, part.type) for field, part in zip(kind, found, strict=True)]
+    fields = [pa.field(field.name, part.type) for field, part in zip(kind, parts, strict=True)]
     if not fields:
-        return pa.array([None if gone else {} for gone in column.is_null().to_pylist()], kind)
-    return pa.StructArray.from_arrays(found, fields=fields, mask=column.is_null())
+        return pa.array([None if is_null else {} for is_null in column.is_null().to_pylist()], kind)
+    return pa.StructArray.from_arrays(parts, fields=fields, mask=column.is_null())

@@ -57,39 +57,39 @@ def of_values(values: Sequence[Any], kind: pa.DataType) -> Converted:
     elif kind.id not in _NUMBERS:
         return _of_others(values, kind)
     try:
-        found = pa.array(values)
+        array = pa.array(values)
     except _REFUSED:
         return _by_class(values, kind)
-    if _has_booleans(values, found):
+    if _has_booleans(values, array):
         return _by_class(values, kind)
-    if found.type == kind:
-        return found, None
-    if pa.types.is_temporal(found.type) or pa.types.is_nested(found.type):
+    if array.type == kind:
+        return array, None
+    if pa.types.is_temporal(array.type) or pa.types.is_nested(array.type):
         return _by_class(values, kind)
-    return _as(found, kind)
+    return _as(array, kind)
 
 
 def _of_others(values: Sequence[Any], kind: pa.DataType) -> Converted:
     """Return the same of values that are no numbers, texts or booleans."""
     if pa.types.is_dictionary(kind):
-        found, lost = of_values(values, kind.value_type)
-        return converted(found, kind)[0], lost
+        array, lost = of_values(values, kind.value_type)
+        return converted(array, kind)[0], lost
     return _nested(values, kind) if pa.types.is_nested(kind) else _by_class(values, kind)
 
 
-def _as(found: pa.Array, kind: pa.DataType) -> Converted:
+def _as(array: pa.Array, kind: pa.DataType) -> Converted:
     """Convert an array; all values but null are lost where the types have none in common."""
-    if converts(found.type, kind):
-        return converted(found, kind)
-    lost = found.is_valid()
-    return pa.nulls(len(found), kind), lost if lost.true_count else None
+    if converts(array.type, kind):
+        return converted(array, kind)
+    lost = array.is_valid()
+    return pa.nulls(len(array), kind), lost if lost.true_count else None
 
 
-def _has_booleans(values: Sequence[Any], found: pa.Array) -> bool:
+def _has_booleans(values: Sequence[Any], array: pa.Array) -> bool:
     """Return whether there are booleans among numbers, which Arrow takes for 0 and 1."""
-    if found.type not in (pa.int64(), pa.float64()):
+    if array.type not in (pa.int64(), pa.float64()):
         return False
-    numbers = found.fill_null(2).to_numpy(zero_copy_only=False)
+    numbers = array.fill_null(2).to_numpy(zero_copy_only=False)
     likely = bool(((numbers == 0) | (numbers == 1)).any())
     return likely and not _BOOLEANS.isdisjoint(map(type, values))
 
@@ -101,15 +101,15 @@ def _by_class(values: Sequence[Any], kind: pa.DataType) -> Converted:
         return of_values([None if is_missing(value) else value for value in values], kind)
     if len(classes) == 1 and len(values):
         return _alike(values, classes.pop(), kind)
-    found, lost = pa.nulls(len(values), kind), np.zeros(len(values), np.bool_)
+    array, lost = pa.nulls(len(values), kind), np.zeros(len(values), np.bool_)
     for each in classes:
         rows = np.fromiter((type(value) is each for value in values), np.bool_, len(values))
-        some = [value if mine else None for value, mine in zip(values, rows.tolist(), strict=True)]
-        part, bad = _alike(some, each, kind)
-        found = pc.if_else(pa.array(rows), part, found)
+        of_class = [value if mine else None for value, mine in zip(values, rows.tolist(), strict=True)]
+        part, bad = _alike(of_class, each, kind)
+        array = pc.if_else(pa.array(rows), part, array)
         if bad is not None:
             lost |= bad.to_numpy(zero_copy_only=False)
-    return found, pa.array(lost) if lost.any() else None
+    return array, pa.array(lost) if lost.any() else None
 
 
 def natural(values: Sequence[Any]) -> pa.Array:
@@ -123,12 +123,12 @@ def natural(values: Sequence[Any]) -> pa.Array:
     classes = set(map(type, values)) - {_NOTHING}
     if len(classes) == 1:
         return _of_class(values, classes.pop())
-    found = pa.array(values)
-    if pa.types.is_temporal(found.type) or _has_booleans(values, found):
+    array = pa.array(values)
+    if pa.types.is_temporal(array.type) or _has_booleans(values, array):
         names = ", ".join(sorted(each.__name__ for each in classes))
         msg = f"they are of several types: {names}"
         raise TypeError(msg)
-    return found
+    return array
 
 
 def _alike(values: Sequence[Any], each: type, kind: pa.DataType) -> Converted:
@@ -183,11 +183,11 @@ def _of_scalars(values: Sequence[Any], zone: str | None = None) -> pa.Array:
         raise TypeError(msg)
     unit = units.pop()
     nothing = np.array("NaT", unit)
-    found = of_numpy(np.array([nothing if value is None else value for value in values], unit))
+    array = of_numpy(np.array([nothing if value is None else value for value in values], unit))
     return (
-        found.cast(pa.timestamp(found.type.unit, zone))
-        if zone and pa.types.is_timestamp(found.type)
-        else found
+        array.cast(pa.timestamp(array.type.unit, zone))
+        if zone and pa.types.is_timestamp(array.type)
+        else array
     )
 
 
@@ -195,15 +195,15 @@ def _one_by_one(values: Sequence[Any], kind: pa.DataType) -> Converted:
     """Convert values each on its own; one that is of no type is lost."""
     parts = [_alone(value, kind) for value in values]
     lost = pa.array([bad for _, bad in parts], pa.bool_())
-    return pa.concat_arrays([found for found, _ in parts]), lost if lost.true_count else None
+    return pa.concat_arrays([array for array, _ in parts]), lost if lost.true_count else None
 
 
 def _alone(value: Any, kind: pa.DataType) -> tuple[pa.Array, bool]:
     try:
-        found, bad = _as(_of_class([value], type(value)), kind)
+        array, bad = _as(_of_class([value], type(value)), kind)
     except _REFUSED:
         return pa.nulls(1, kind), True
-    return found, bad is not None
+    return array, bad is not None
 
 
 def _nested(values: Sequence[Any], kind: pa.DataType) -> Converted:
@@ -215,27 +215,27 @@ def _nested(values: Sequence[Any], kind: pa.DataType) -> Converted:
         return _maps([list(value.items()) if isinstance(value, Mapping) else value for value in values], kind)
     if types.is_list(kind) or types.is_large_list(kind):
         return _lists(values, kind)
-    found, lost = _lists(values, pa.list_(kind.value_field))
-    found, more = converted(found, kind)
-    return found, either(lost, more)
+    array, lost = _lists(values, pa.list_(kind.value_field))
+    array, more = converted(array, kind)
+    return array, either(lost, more)
 
 
 def _maps(rows: list[Any], kind: pa.MapType) -> Converted:
     pairs = pa.struct([pa.field("key", kind.key_type), pa.field("value", kind.item_type)])
-    found, lost = _nested(rows, pa.list_(pairs))
+    lists, lost = _nested(rows, pa.list_(pairs))
     if lost is not None:  # a map that is null must have no pairs: they would be those of the map before it
         return _maps([None if bad else row for row, bad in zip(rows, lost.to_pylist(), strict=True)], kind)[
             0
         ], lost
-    keys, items = (found.values.field(at) for at in range(2))
+    keys, items = (lists.values.field(at) for at in range(2))
     if keys.null_count:  # of a row that is lost, or one that no map can have
         bad = np.zeros(len(rows), np.bool_)
         nulls = keys.is_null().to_numpy(zero_copy_only=False)
-        bad[np.repeat(np.arange(len(rows)), np.diff(found.offsets.to_numpy()))[nulls]] = True
-        kept = [None if no else row for row, no in zip(rows, bad.tolist(), strict=True)]
-        return _maps(kept, kind)[0], either(lost, pa.array(bad))
-    gone = found.is_null().to_numpy(zero_copy_only=False)
-    offsets = pa.array(found.offsets.to_numpy(), pa.int32(), mask=np.append(gone, False))
+        bad[np.repeat(np.arange(len(rows)), np.diff(lists.offsets.to_numpy()))[nulls]] = True
+        sound = [None if no else row for row, no in zip(rows, bad.tolist(), strict=True)]
+        return _maps(sound, kind)[0], either(lost, pa.array(bad))
+    nulls_ = lists.is_null().to_numpy(zero_copy_only=False)
+    offsets = pa.array(lists.offsets.to_numpy(), pa.int32(), mask=np.append(nulls_, False))
     return pa.MapArray.from_arrays(offsets, keys, items, type=kind), lost
 
 
@@ -245,13 +245,13 @@ def _lists(values: Sequence[Any], kind: pa.DataType) -> Converted:
         [row is None and value is not None for row, value in zip(rows, values, strict=True)], np.bool_
     )
     lengths = np.array([0 if row is None else len(row) for row in rows], np.int64)
-    found, more = of_values(list(chain.from_iterable(row for row in rows if row)), kind.value_type)
+    items, more = of_values(list(chain.from_iterable(row for row in rows if row)), kind.value_type)
     if more is not None:
         bad[np.repeat(np.arange(len(rows)), lengths)[more.to_numpy(zero_copy_only=False)]] = True
-    gone = bad | np.array([value is None for value in values], np.bool_)
+    mask = bad | np.array([value is None for value in values], np.bool_)
     ends = np.concatenate([[0], np.cumsum(lengths)])
-    of, width = (pa.LargeListArray, np.int64) if pa.types.is_large_list(kind) else (pa.ListArray, np.int32)
-    column = of.from_arrays(pa.array(ends.astype(width)), found, type=kind, mask=pa.array(gone))
+    cls, width = (pa.LargeListArray, np.int64) if pa.types.is_large_list(kind) else (pa.ListArray, np.int32)
+    column = cls.from_arrays(pa.array(ends.astype(width)), items, type=kind, mask=pa.array(mask))
     return column, pa.array(bad) if bad.any() else None
 
 
@@ -269,12 +269,12 @@ def _structs(values: Sequence[Any], kind: pa.StructType) -> Converted:
         columns.append(column)
         if more is not None:
             bad = bad | more.to_numpy(zero_copy_only=False)
-    gone = bad | np.array([row is None for row in rows], np.bool_)
+    mask = bad | np.array([row is None for row in rows], np.bool_)
     if not columns:
-        return pa.array([None if no else {} for no in gone.tolist()], kind), pa.array(
+        return pa.array([None if no else {} for no in mask.tolist()], kind), pa.array(
             bad
         ) if bad.any() else None
-    column = pa.StructArray.from_arrays(columns, fields=list(kind), mask=pa.array(gone))
+    column = pa.StructArray.from_arrays(columns, fields=list(kind), mask=pa.array(mask))
     return column, pa.array(bad) if bad.any() else None
 
 

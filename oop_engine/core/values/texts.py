@@ -71,16 +71,16 @@ def reads_all(column: pa.Array, kind: pa.DataType) -> bool:
 def _of_width(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array | None]:
     column = column.cast(pa.large_binary())
     lost = pc.not_equal(pc.binary_length(column), kind.byte_width).fill_null(False)
-    kept = pc.if_else(lost, pa.scalar(None, column.type), column)
-    return pa.array(kept.to_pylist(), kind), lost if lost.true_count else None
+    sound = pc.if_else(lost, pa.scalar(None, column.type), column)
+    return pa.array(sound.to_pylist(), kind), lost if lost.true_count else None
 
 
 def _read(texts: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array | None]:
     """Read texts; numbers that Arrow reads as they stand have neither white space nor words for null."""
     if pa.types.is_integer(kind) and _may_be_hexadecimal(texts):  # Arrow reads 0xFF as -1 into eight bits
-        found = pc.match_substring_regex(texts, _HEXADECIMAL).fill_null(False)
-        values, bad = _cast(prepared(pc.if_else(found, pa.scalar(None, texts.type), texts), kind), kind)
-        lost = found if bad is None else pc.or_(found, bad)
+        hexadecimal = pc.match_substring_regex(texts, _HEXADECIMAL).fill_null(False)
+        values, bad = _cast(prepared(pc.if_else(hexadecimal, pa.scalar(None, texts.type), texts), kind), kind)
+        lost = hexadecimal if bad is None else pc.or_(hexadecimal, bad)
         return values, lost if pc.any(lost).as_py() else None  # the bytes may be those of other rows
     if pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind):
         try:
@@ -95,8 +95,8 @@ def _read(texts: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array | None
 def _may_be_hexadecimal(texts: pa.Array) -> bool:
     """Return whether there is an x in the bytes of texts."""
     data = texts.buffers()[2] if len(texts.buffers()) == 3 else None
-    held = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
-    return bool((held == ord("x")).any() or (held == ord("X")).any())
+    letters = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
+    return bool((letters == ord("x")).any() or (letters == ord("X")).any())
 
 
 def _cast(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array | None]:

@@ -22,10 +22,10 @@ def type_named(text: str, place: str = "a type") -> pa.DataType:
     >>> type_named("timestamp[ms, UTC]"), type_named("decimal(10,2)")
     (TimestampType(timestamp[ms, tz=UTC]), Decimal128Type(decimal128(10, 2)))
     """
-    if found := re.fullmatch(r"timestamp(?:\[(s|ms|us|ns)(?:, ?(?:tz=)?([\w/+:-]+))?\])?", text):
-        return pa.timestamp(found[1] or "us", found[2])
-    if found := re.fullmatch(r"decimal(?:128)?\(([0-9]{1,2}), ?([0-9]{1,2})\)", text):
-        return pa.decimal128(int(found[1]), int(found[2]))
+    if parts := re.fullmatch(r"timestamp(?:\[(s|ms|us|ns)(?:, ?(?:tz=)?([\w/+:-]+))?\])?", text):
+        return pa.timestamp(parts[1] or "us", parts[2])
+    if parts := re.fullmatch(r"decimal(?:128)?\(([0-9]{1,2}), ?([0-9]{1,2})\)", text):
+        return pa.decimal128(int(parts[1]), int(parts[2]))
     try:
         return pa.type_for_alias(text)
     except ValueError:
