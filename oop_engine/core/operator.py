@@ -152,31 +152,31 @@ class Operator:
         """Return whether the output depends on when the input arrives (the default), and not on its order alone."""
         return True
 
-    def wants(self, inputs: tuple[Schema, ...], behind: Wants) -> tuple[Wants, ...]:
-        """Return which punctuation of each input is of use, where operators behind this one can use ``behind``.
+    def wants(self, inputs: tuple[Schema, ...], downstream: Wants) -> tuple[Wants, ...]:
+        """Return which punctuation of each input is of use, where downstream operators can use ``downstream``.
 
         The answer may be too much, never too little.  The default is everything; of an operator that passes tuples on
-        (``distributes``, ``is_union``) as much as those behind it can use, by the names its input has.
+        (``distributes``, ``is_union``) as much as downstream operators can use, by the names its input has.
         """
-        return tuple(self._wanted_of(port, inputs, behind) for port in range(len(inputs)))
+        return tuple(self._wanted_of(port, inputs, downstream) for port in range(len(inputs)))
 
-    def _wanted_of(self, port: int, inputs: tuple[Schema, ...], behind: Wants) -> Wants:
+    def _wanted_of(self, port: int, inputs: tuple[Schema, ...], downstream: Wants) -> Wants:
         progressing = self.output_schemas(inputs)[0].progressing
         passes = self.distributes or self.is_union
         if not passes or self.lineage(progressing, inputs)[port] != inputs[port].progressing:
             return EVERYTHING
-        if behind.groups is None:
-            return behind
-        named = (self.lineage(name, inputs)[port] for name in behind.groups)
-        return behind._replace(groups=frozenset(name for name in named if name is not None))
+        if downstream.groups is None:
+            return downstream
+        named = (self.lineage(name, inputs)[port] for name in downstream.groups)
+        return downstream._replace(groups=frozenset(name for name in named if name is not None))
 
     def reads(
-        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+        self, inputs: tuple[Schema, ...], downstream: tuple[frozenset[str], ...]
     ) -> tuple[frozenset[str], ...]:
-        """Return the columns of each input that the operator reads, or that a later one does.
+        """Return the columns of each input that the operator reads, or a downstream one.
 
-        ``behind``: of each output the columns that later operators read.  The answer may be too much, never too
-        little.  The default is every column; progressing attributes and columns of changes always stay.
+        ``downstream``: of each output the columns that downstream operators read.  The answer may be too much,
+        never too little.  The default is every column; progressing attributes and columns of changes always stay.
         """
         return tuple(frozenset(schema.names) for schema in inputs)
 

@@ -102,9 +102,9 @@ class Distinct(Operator):
         return (column,)
 
     def reads(
-        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+        self, inputs: tuple[Schema, ...], downstream: tuple[frozenset[str], ...]
     ) -> tuple[frozenset[str], ...]:
-        return super().reads(inputs, behind) if self.by is None else (frozenset(self.by),)
+        return super().reads(inputs, downstream) if self.by is None else (frozenset(self.by),)
 
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
         return True

@@ -72,9 +72,9 @@ class Expire(Operator):
         return (None if column in (self.at, self.weight) else column,)
 
     def reads(
-        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+        self, inputs: tuple[Schema, ...], downstream: tuple[frozenset[str], ...]
     ) -> tuple[frozenset[str], ...]:
-        return (behind[0] & frozenset(inputs[0].names),)
+        return (downstream[0] & frozenset(inputs[0].names),)
 
     def open(self) -> None:
         self._range = length_of(self.range, self.schemas_in[0], "Expire: range", least=1)

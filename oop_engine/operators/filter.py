@@ -77,9 +77,9 @@ class Filter(Operator):
         return (column,) * len(inputs)
 
     def reads(
-        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+        self, inputs: tuple[Schema, ...], downstream: tuple[frozenset[str], ...]
     ) -> tuple[frozenset[str], ...]:
-        return (behind[0] | columns_of([self.predicate], inputs[0]),)
+        return (downstream[0] | columns_of([self.predicate], inputs[0]),)
 
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
         return True

@@ -61,9 +61,9 @@ class Finalize(Operator):
         return (column,)
 
     def reads(
-        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+        self, inputs: tuple[Schema, ...], downstream: tuple[frozenset[str], ...]
     ) -> tuple[frozenset[str], ...]:
-        return behind
+        return downstream
 
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
         return True

@@ -105,10 +105,10 @@ class Latest(Operator):
         return (None if column in (self.at, self.weight) else column,)
 
     def reads(
-        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+        self, inputs: tuple[Schema, ...], downstream: tuple[frozenset[str], ...]
     ) -> tuple[frozenset[str], ...]:
         own = columns_of([self.where], inputs[0]).union(self.by)
-        return (own | (behind[0] & frozenset(inputs[0].names)),)
+        return (own | (downstream[0] & frozenset(inputs[0].names)),)
 
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
         return True

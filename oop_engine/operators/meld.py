@@ -82,9 +82,9 @@ class Meld(Operator):
         return (column,) * len(inputs)
 
     def reads(
-        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+        self, inputs: tuple[Schema, ...], downstream: tuple[frozenset[str], ...]
     ) -> tuple[frozenset[str], ...]:
-        return behind * len(inputs)
+        return downstream * len(inputs)
 
     def open(self) -> None:
         self._progress = Progress(len(self.inputs), tables=IN_KERNELS)

@@ -114,14 +114,14 @@ class MultiJoin(Operator):
             lineage.insert(0, other)
         return (own, *lineage)
 
-    def wants(self, inputs: tuple[Schema, ...], behind: Wants) -> tuple[Wants, ...]:
+    def wants(self, inputs: tuple[Schema, ...], downstream: Wants) -> tuple[Wants, ...]:
         groups = [frozenset(key[port] for key in self.keys) for port in range(len(inputs))]
-        return tuple(Wants(1, group, watermarks=behind.watermarks) for group in groups)
+        return tuple(Wants(1, group, watermarks=downstream.watermarks) for group in groups)
 
     def reads(
-        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+        self, inputs: tuple[Schema, ...], downstream: tuple[frozenset[str], ...]
     ) -> tuple[frozenset[str], ...]:
-        joined, needed, left = self._joined(inputs), list[frozenset[str]](), behind[0]
+        joined, needed, left = self._joined(inputs), list[frozenset[str]](), downstream[0]
         for at in range(len(self._terms), 0, -1):
             left, right = self._terms[at - 1].reads(left, joined[at - 1], inputs[at])
             needed.insert(0, right)

@@ -165,13 +165,13 @@ class OAJoin(Operator):
         return self.terms.lineage(column, *inputs)
 
     def reads(
-        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+        self, inputs: tuple[Schema, ...], downstream: tuple[frozenset[str], ...]
     ) -> tuple[frozenset[str], ...]:
-        return self.terms.reads(behind[0], *inputs)
+        return self.terms.reads(downstream[0], *inputs)
 
-    def wants(self, inputs: tuple[Schema, ...], behind: Wants) -> tuple[Wants, ...]:
+    def wants(self, inputs: tuple[Schema, ...], downstream: Wants) -> tuple[Wants, ...]:
         groups = [frozenset(key[port] for key in self.terms.keys) for port in range(2)]
-        watermarks = behind.watermarks or self.speculative
+        watermarks = downstream.watermarks or self.speculative
         return tuple(Wants(1, group, watermarks=watermarks) for group in groups)
 
     def open(self) -> None:

@@ -106,7 +106,7 @@ class Project(Operator):
         return (source if isinstance(source, str) else None,)
 
     def reads(
-        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+        self, inputs: tuple[Schema, ...], downstream: tuple[frozenset[str], ...]
     ) -> tuple[frozenset[str], ...]:
         return (columns_of(self.columns.values(), inputs[0]),)
 

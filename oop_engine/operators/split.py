@@ -82,9 +82,9 @@ class Split(Operator):
         return (column,) * len(inputs)
 
     def reads(
-        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+        self, inputs: tuple[Schema, ...], downstream: tuple[frozenset[str], ...]
     ) -> tuple[frozenset[str], ...]:
-        return (frozenset().union(columns_of(self.predicates.values(), inputs[0]), *behind),)
+        return (frozenset().union(columns_of(self.predicates.values(), inputs[0]), *downstream),)
 
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
         return True

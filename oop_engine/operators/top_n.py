@@ -123,14 +123,14 @@ class TopN(Operator):
         return (None if column == self.rank else column,)
 
     def reads(
-        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+        self, inputs: tuple[Schema, ...], downstream: tuple[frozenset[str], ...]
     ) -> tuple[frozenset[str], ...]:
         # Rows that are equal in the order go by the other columns, one after the other: by all up to the last one read.
         schema = inputs[0].plain()
         needed = {*self.by, *(name.removeprefix("-") for name in self.order)}
-        later = [name for name in schema.names if name in behind[0] and name not in needed]
+        later = [name for name in schema.names if name in downstream[0] and name not in needed]
         if not all(_has_order(schema.type_of(name)) for name in later):
-            return super().reads(inputs, behind)
+            return super().reads(inputs, downstream)
         ties = schema.names[: schema.names.index(later[-1]) + 1] if later else []
         return (frozenset(needed).union(ties),)
 

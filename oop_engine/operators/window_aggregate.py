@@ -250,10 +250,10 @@ class WindowAggregate(Operator):
         return (column if column in self.by else None, *(None for _ in inputs[1:]))
 
     def reads(
-        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+        self, inputs: tuple[Schema, ...], downstream: tuple[frozenset[str], ...]
     ) -> tuple[frozenset[str], ...]:
         if self.changing:  # into windows that read any column
-            return super().reads(inputs, behind)
+            return super().reads(inputs, downstream)
         schema = inputs[0]
         windows = [self._bound(schema, name, one) for name, one in self.definitions.items()]
         of_windows = (one.columns(schema) for one in windows)
@@ -304,11 +304,11 @@ class WindowAggregate(Operator):
         )  # take tuples, and punctuation if there are no versions
         self._straight = self._versions is None and self._tagger is None and self._due is None
 
-    def wants(self, inputs: tuple[Schema, ...], behind: Wants) -> tuple[Wants, ...]:
+    def wants(self, inputs: tuple[Schema, ...], downstream: Wants) -> tuple[Wants, ...]:
         if self.emit is not None or self.changing or self.waits is None:
             return (EVERYTHING,)
         step = self._query(inputs[0]).granularity
-        return (Wants(step, frozenset(self.by), joint=True, watermarks=behind.watermarks),)
+        return (Wants(step, frozenset(self.by), joint=True, watermarks=downstream.watermarks),)
 
     def changed(self, change: Change, inputs: tuple[Schema, ...]) -> Self:
         if not self.changing:

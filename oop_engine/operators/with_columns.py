@@ -81,10 +81,10 @@ class WithColumns(Operator):
         return (source if isinstance(source, str) else None,)
 
     def reads(
-        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+        self, inputs: tuple[Schema, ...], downstream: tuple[frozenset[str], ...]
     ) -> tuple[frozenset[str], ...]:
         own = columns_of(self._expressions, inputs[0])
-        return (own | (behind[0] & frozenset(inputs[0].names)),)
+        return (own | (downstream[0] & frozenset(inputs[0].names)),)
 
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
         return True

@@ -59,9 +59,9 @@ class ArrivalTime(Operator):
         return (None if column == self.column else column,)
 
     def reads(
-        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+        self, inputs: tuple[Schema, ...], downstream: tuple[frozenset[str], ...]
     ) -> tuple[frozenset[str], ...]:
-        return (behind[0] & frozenset(inputs[0].names),)
+        return (downstream[0] & frozenset(inputs[0].names),)
 
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
         return True

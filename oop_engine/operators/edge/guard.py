@@ -93,9 +93,9 @@ class Guard(Operator):
         return (column,) * len(inputs)
 
     def reads(
-        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+        self, inputs: tuple[Schema, ...], downstream: tuple[frozenset[str], ...]
     ) -> tuple[frozenset[str], ...]:
-        return (frozenset().union(*behind),)
+        return (frozenset().union(*downstream),)
 
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
         return True

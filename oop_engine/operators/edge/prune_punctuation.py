@@ -107,10 +107,10 @@ class PrunePunctuation(Operator):
         return (column,) * len(inputs)
 
     def reads(
-        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+        self, inputs: tuple[Schema, ...], downstream: tuple[frozenset[str], ...]
     ) -> tuple[frozenset[str], ...]:
         groups = () if self._groups is None else self._groups.schema.names
-        return (behind[0].union(self._attributes or (), groups),)
+        return (downstream[0].union(self._attributes or (), groups),)
 
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
         return True

@@ -106,11 +106,11 @@ class Shed(Operator):
         return (None if column == self.weight else column,)
 
     def reads(
-        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+        self, inputs: tuple[Schema, ...], downstream: tuple[frozenset[str], ...]
     ) -> tuple[frozenset[str], ...]:
         if not self.by:
-            return super().reads(inputs, behind)
-        return ((behind[0] & frozenset(inputs[0].names)).union(self.by),)
+            return super().reads(inputs, downstream)
+        return ((downstream[0] & frozenset(inputs[0].names)).union(self.by),)
 
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
         return True

@@ -77,9 +77,9 @@ class Merge(Operator):
         return (column,) * len(inputs)
 
     def reads(
-        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+        self, inputs: tuple[Schema, ...], downstream: tuple[frozenset[str], ...]
     ) -> tuple[frozenset[str], ...]:
-        return behind * len(inputs)
+        return downstream * len(inputs)
 
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
         return True

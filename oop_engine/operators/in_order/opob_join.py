@@ -90,9 +90,9 @@ class OPOBJoin(Operator):
         return self.terms.lineage(column, *inputs)
 
     def reads(
-        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+        self, inputs: tuple[Schema, ...], downstream: tuple[frozenset[str], ...]
     ) -> tuple[frozenset[str], ...]:
-        return self.terms.reads(behind[0], *inputs)
+        return self.terms.reads(downstream[0], *inputs)
 
     def keeps_order(self, inputs: tuple[Schema, ...]) -> bool:
         return True

@@ -141,18 +141,18 @@ class JoinTerms:
         return (pair[0], pair[1]) if pair else (own if side == 0 else None, own if side == 1 else None)
 
     def reads(
-        self, behind: frozenset[str], left: Schema, right: Schema
+        self, downstream: frozenset[str], left: Schema, right: Schema
     ) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the columns of each side that the join or a later operator reads; these read ``behind`` of its output.
+        """Return the columns of each side that the join reads, or downstream operators, which read ``downstream``.
 
         A left column stays where a right one of its name is read, which would lose its suffix without it.
         """
         if self.residual is not None:
-            behind |= columns_of([self.residual], self.pair_schema(left, right))
+            downstream |= columns_of([self.residual], self.pair_schema(left, right))
         out = zip(right.names, self.right_names(left, right), strict=True)
-        later = {own: name for own, name in out if name in behind}
+        later = {own: name for own, name in out if name in downstream}
         named = {own for own, name in later.items() if own != name}
-        of_left = (behind | named) & frozenset(left.names)
+        of_left = (downstream | named) & frozenset(left.names)
         return of_left.union(self.names(0)), frozenset(later).union(self.names(1))
 
     def holds(self, joined: pa.RecordBatch) -> NDArray[np.bool_] | None:

@@ -176,9 +176,9 @@ class ReadsInSecret(Operator):
     """Reads no column, it says, and lets through the tuples with an n."""
 
     def reads(
-        self, inputs: tuple[Schema, ...], behind: tuple[frozenset[str], ...]
+        self, inputs: tuple[Schema, ...], downstream: tuple[frozenset[str], ...]
     ) -> tuple[frozenset[str], ...]:
-        return behind
+        return downstream
 
     def on_page(self, port: int, page: Page) -> Iterator[Emission]:
         number = page.batch.column("n") if page.schema.has(["n"]) else pa.array([0] * len(page))
