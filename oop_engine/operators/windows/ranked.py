@@ -7,6 +7,7 @@ are final: no tuple is ever shifted from one slice to the next.  (Scotty shifts,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import gcd
 from typing import ClassVar
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from oop_engine.core.punctuation import FOREVER, shift
 from oop_engine.core.schema import Schema
+from oop_engine.operators.aggregates.base import column_of
 from oop_engine.operators.values.columns import spread
 from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, SliceView, ties
 
@@ -51,7 +53,7 @@ class Ranked(Folding):
     def words(self) -> str:
         return f"{self.slice} tuples each, ranked by time, {ties(self.tie)}"
 
-    @property
+    @cached_property
     def slice(self) -> int:
         """How many tuples a slice has."""
         return gcd(self.range, self.slide)
@@ -75,7 +77,7 @@ class Ranked(Folding):
         keep = view.row(
             view.places, np.arange(many.size), ((cut + 1) * self.slide - self.range) // self.slice
         )
-        numbers = [pa.array(ends - self.range), pa.array(ends)]
+        numbers = [column_of(side, pa.int64()) for side in (ends - self.range, ends)]
         return Due(groups, view.first[low], view.last[high - 1] + 1, low, high, keep, cut, numbers)
 
     def next_due(self, view: SliceView) -> Integers:

@@ -28,7 +28,7 @@ class Bounds(NamedTuple):
     def of(self, slots: Integers) -> Integers:
         """Return the bounds of some of the groups."""
         if self.slots is None or isinstance(self.below, int):
-            return np.full(slots.size, self.below)
+            return np.int64(self.below).repeat(slots.size)
         found: Integers = self.below[self.slots.searchsorted(slots)]
         return found
 

@@ -99,8 +99,7 @@ class GroupNumbers:
         self._living[slots] = living
 
     def living(self, groups: int) -> NDArray[np.bool_]:
-        self.reserve(groups)
-        return self._living[:groups].copy()
+        return filled_up(self._living, groups, False)[:groups].copy()
 
     def rename(self, kept: Integers, groups: int) -> None:
         """Let only the groups ``kept`` of so many stay."""

@@ -92,15 +92,10 @@ class OrderedStore(OnTime):
         self._reserve(1)
 
     def state(self) -> State:
-        held = State() if self._reader else State(len(self._held), nbytes=self._held.nbytes)
-        own = (
-            self._resting.nbytes
-            + self._edges.nbytes
-            + self._numbers.nbytes
-            + self._due.nbytes
-            + self._stamps.nbytes
-        )
-        return held + State(0, len(self._resting), self.alive, own)
+        tuples, held = (0, 0) if self._reader else (len(self._held), self._held.nbytes)
+        slices = self._resting.nbytes + self._edges.nbytes
+        own = slices + self._numbers.nbytes + self._due.nbytes + self._stamps.nbytes
+        return State(tuples, self._resting.count, self.alive, held + own)
 
     @property
     def alive(self) -> int:
@@ -121,7 +116,8 @@ class OrderedStore(OnTime):
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
         self._definition.check(times)
-        self._reserve(groups)
+        if groups > self._numbers.groups:
+            self._reserve(groups)
         tags = np.empty(0, np.int8)
         if self._definition.tagged:
             numbers = self._numbers.number(slots) if self._definition.numbered else slots[:0]
@@ -168,20 +164,20 @@ class OrderedStore(OnTime):
             self._slices = self._taken_out(bounds.slots)
         final, of = self._fold(taken) if taken is not None else (None, _NO_SLOTS)
         view, slots = self._numbers.view(self._table, bounds, final, of, tagged)
-        some = [slots if taken is None else taken.slots]
-        found: list[WindowStates] = []
+        found, touched = list[WindowStates](), slots
         if slots.size:
             due = due_of(self._definition, view)
             if self._divided and (due.groups.size or due.join is not None or due.keep[0] or view.ended[0]):
                 self._slices = self._taken_out(None)
-            some.append(self._slices.slots[begins_of(self._slices.slots)])
+            touched = self._slices.slots if self._divided else slots
             found = self._read(due, slots) if due.groups.size else []
             self._forget(view, due, slots)
         self._watch(bounds, slots)
         self._rest()
         ended = bounds.ended(self._numbers.groups)
         self._numbers.clear(ended)
-        self._look_alive(occurring(np.concatenate([*some, ended]), self._numbers.groups))
+        some = (touched, ended) if taken is None else (touched, ended, taken.slots)
+        self._look_alive(occurring(np.concatenate(some), self._numbers.groups))
         return found
 
     def _taken_out(self, slots: Integers | None) -> SliceRows:
