@@ -468,8 +468,8 @@ def occurring(slots: Integers, size: int) -> Integers:
     array([1, 3])
     """
     if 16 * slots.size < size:
-        ordered, first = np.sort(slots), np.ones(slots.size, np.bool_)
-        np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+        ordered, first = np.sort(slots), np.empty(slots.size, np.bool_)
+        first[:1], first[1:] = True, ordered[1:] != ordered[:-1]
         return ordered[first]
     seen = np.zeros(size, np.bool_)
     seen[slots] = True

@@ -82,8 +82,11 @@ class WindowStates(NamedTuple):
     @classmethod
     def joined(cls, found: Sequence[WindowStates]) -> WindowStates:
         """Return all of them, those of the first first; all have ``starts``, or none has."""
-        states = joined(some.states for some in found)
-        slots, ends = (np.concatenate([some[i] for some in found]) for i in (0, 1))
+        states = joined([some.states for some in found])
+        slots, ends = (
+            np.concatenate([one.slots for one in found]),
+            np.concatenate([one.ends for one in found]),
+        )
         number = found[0].number
         if not all(isinstance(some.number, int) and some.number == number for some in found):
             number = np.concatenate([np.broadcast_to(some.number, some.slots.size) for some in found])

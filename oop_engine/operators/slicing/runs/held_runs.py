@@ -99,13 +99,12 @@ class HeldRuns:
         self._fresh.put(runs)
         self._fresh_partials += runs.partials
         if self._fresh_partials > max(self._room * self._merged_partials, _LEAST):
-            self.merged()
+            self.put(self.merged())
 
     def merged(self) -> Runs:
-        """Return all rows, those that belong together as one."""
-        if fresh := self._fresh.parts():
-            self.put(self._together(self._merged.all().joined(*fresh)))
-        return self._merged.all()
+        """Return all rows, those that belong together as one; ``put`` keeps them so."""
+        fresh, merged = self._fresh.parts(), self._merged.all()
+        return self._together(merged.joined(*fresh)) if fresh else merged
 
     def levels(self) -> list[Runs]:
         """Return all rows, as merged ones and others."""
