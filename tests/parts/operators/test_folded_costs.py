@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import tracemalloc
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
@@ -23,6 +24,8 @@ from oop_engine.operators.kernels.sliding import bisect
 from oop_engine.operators.slicing import closing
 from oop_engine.operators.slicing.ordered import ordered_store, slice_table
 from oop_engine.operators.slicing.ordered.slice_table import SliceRows, in_groups
+from oop_engine.operators.windows import SliceView
+from oop_engine.operators.windows.capped import Capped
 from oop_engine.testing import Driver
 from oop_engine.windows import (
     Delimited,
@@ -188,6 +191,26 @@ def test_a_bound_of_all_groups_does(monkeypatch: pytest.MonkeyPatch) -> None:
     groups = 30_000
     monkeypatch.setattr(ordered_store, "_FEW", 1 << 40)
     assert median(peaks(LastRows(1, 10**7), groups)) > 8 * groups
+
+
+@dataclass(frozen=True)
+class Unforetold(Capped):
+    """Capped sessions that return no bound that they wait for."""
+
+    def bound(self, schema: Schema, place: str = "Unforetold") -> Unforetold:
+        return self
+
+    def next_due(self, view: SliceView) -> Any:
+        return None
+
+
+def test_any_bound_may_complete_windows_where_a_definition_returns_none_that_it_waits_for() -> None:
+    driver, groups = Driver(operator(Unforetold(6, most=20)), SCHEMA), 3000  # more than are all taken out
+    driver.feed(0, page(np.full(groups, 5), np.arange(groups), np.ones(groups, np.int64)))
+    assert len(driver.feed(0, Linear(8))) == 1
+    [(_, results), _] = driver.feed(0, Linear(20))
+    assert isinstance(results, Page)
+    assert results.rows == groups
 
 
 def test_slices_taken_out_are_those_of_groups_touched(monkeypatch: pytest.MonkeyPatch) -> None:

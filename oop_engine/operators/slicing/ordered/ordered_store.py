@@ -70,7 +70,6 @@ class OrderedStore(OnTime):
         self, number: int, definition: Folding, output: Output, schema: Schema, read: set[str], held: Held | None,
     ) -> None:  # fmt: skip
         self._number, self._definition = number, definition
-        self._waits = type(definition).next_due is not Folding.next_due
         self._parts, self._stamp = output.parts, output.stamp
         self._divided = definition.whole_stream and output.grouped  # else slices are those of one group
         self._tie = tuple(dict.fromkeys((*definition.tie, *output.tie)))
@@ -150,7 +149,7 @@ class OrderedStore(OnTime):
     def _touched(self, bound: int, taken: Taken | None, tagged: Integers | None) -> Integers | None:
         """Return the groups that a bound of all touches, ascending; None: all, or slices are of the whole stream."""
         few = self._resting.count <= _FEW
-        if self._definition.whole_stream or few or bound == FOREVER or not self._waits:
+        if self._definition.whole_stream or few or bound == FOREVER:
             return None
         found = [self._due.until(bound)]
         found += [] if taken is None else [taken.slots]
@@ -198,9 +197,7 @@ class OrderedStore(OnTime):
         self._due.clear(looked)
         self._stamps.clear(looked)
         if slots.size:
-            due = next_due_of(self._definition, view) if self._waits else None
-            if due is not None:
-                self._due.put(slots, due)
+            self._due.put(slots, next_due_of(self._definition, view))
             self._stamps.put(slots, self._definition.least_open(view, self._stamp))
 
     def _look_alive(self, slots: Integers) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.core.errors import ContractError
+from oop_engine.core.punctuation import NEVER
 from oop_engine.core.registry import is_ours
 from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, SliceView
@@ -37,11 +38,13 @@ def places_of(definition: Folding, final: FinalTuples) -> Integers:
     return places
 
 
-def next_due_of(definition: Folding, view: SliceView) -> Integers | None:
-    """Return the bound that each group waits for; raises ``ContractError`` for anything else."""
+def next_due_of(definition: Folding, view: SliceView) -> Integers:
+    """Return the bound that each group waits for, ``NEVER``: any may do; raises ``ContractError`` for anything else."""
     found: Any = definition.next_due(view)
-    if found is None or is_ours(type(definition)):
-        due: Integers | None = found
+    if found is None:
+        return np.full(view.bounds.size, NEVER)
+    if is_ours(type(definition)):
+        due: Integers = found
         return due
     return _integers(
         definition, "next_due", found, view.bounds.shape, "the least bound of each group, or None"
