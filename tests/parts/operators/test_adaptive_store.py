@@ -280,7 +280,7 @@ def test_each_strategy_is_explained_in_a_line():
         assert said[strategy].startswith(f"{strategy}, as asked: ")
     assert not any("\n" in line for line in said.values())
     landmark = WindowAggregate(Landmark(10), asked).explain((KEYED,))
-    assert landmark == "windows: a landmark window has no fixed number of panes"
+    assert landmark.endswith(": a landmark window has no fixed number of panes")
 
 
 def test_a_punctuation_makes_no_state_grow_where_groups_have_become_sparse(
