@@ -43,7 +43,6 @@ __all__ = [
     "advance",
     "assign_cells",
     "emit_closed",
-    "least_end",
     "list_runs",
     "open_bounds",
 ]
@@ -320,27 +319,19 @@ def _open_bounds(cells, slot, gaps):
 
 
 @njit(cache=True, nogil=True)
-def least_end(cells, slots, gaps):
-    """Return the least end of an open window of some groups, the largest integer: there is none."""
-    earliest, until = _FOREVER, cells.until
-    for slot in slots:
-        if until[slot] < earliest:  # else its windows end later for sure
-            earliest = min(earliest, _open_bounds(cells, slot, gaps)[0])
-    return earliest
-
-
-@njit(cache=True, nogil=True)
 def open_bounds(cells, slots, gaps, out):
-    """Write the least end of an open window of each group, and the least first time, into ``out`` int64 (2, n).
+    """Return the least end of an open window of some groups, and the least first time; the largest integer: none.
 
-    Returns the least of both.
+    ``out`` int64 (2, n): both of each group; or (2, 0): the least end alone is asked for.
     """
-    earliest, begin = _FOREVER, _FOREVER
+    least, begin, each, until = _FOREVER, _FOREVER, out.shape[1] > 0, cells.until
     for i in range(len(slots)):
-        end, first = _open_bounds(cells, slots[i], gaps)
-        out[BOUND_END, i], out[BOUND_FIRST, i] = end, first
-        earliest, begin = min(earliest, end), min(begin, first)
-    return earliest, begin
+        if each or until[slots[i]] < least:  # else its windows end later for sure
+            end, first = _open_bounds(cells, slots[i], gaps)
+            least, begin = min(least, end), min(begin, first)
+            if each:
+                out[BOUND_END, i], out[BOUND_FIRST, i] = end, first
+    return least, begin
 
 
 @njit(cache=True, nogil=True)

@@ -42,8 +42,6 @@ __all__ = [
     "assign_runs",
     "emit_closed",
     "fingers_of",
-    "least_end",
-    "length",
     "list_runs",
     "open_bounds",
     "release",
@@ -315,27 +313,19 @@ def _open_bounds(table, slot, gaps):
 
 
 @njit(cache=True, nogil=True)
-def least_end(table, slots, gaps):
-    """Return the least end of an open window of some groups, the largest integer: there is none."""
-    earliest, until = _FOREVER, table.until
-    for slot in slots:
-        if until[slot] < earliest:  # else its windows end later for sure
-            earliest = min(earliest, _open_bounds(table, slot, gaps)[0])
-    return earliest
-
-
-@njit(cache=True, nogil=True)
 def open_bounds(table, slots, gaps, out):
-    """Write the least end of an open window of each group, and the least first time, into ``out`` int64 (2, n).
+    """Return the least end of an open window of some groups, and the least first time; the largest integer: none.
 
-    Returns the least of both.
+    ``out`` int64 (2, n): both of each group; or (2, 0): the least end alone is asked for.
     """
-    earliest, begin = _FOREVER, _FOREVER
+    least, begin, each, until = _FOREVER, _FOREVER, out.shape[1] > 0, table.until
     for i in range(len(slots)):
-        end, first = _open_bounds(table, slots[i], gaps)
-        out[BOUND_END, i], out[BOUND_FIRST, i] = end, first
-        earliest, begin = min(earliest, end), min(begin, first)
-    return earliest, begin
+        if each or until[slots[i]] < least:  # else its windows end later for sure
+            end, first = _open_bounds(table, slots[i], gaps)
+            least, begin = min(least, end), min(begin, first)
+            if each:
+                out[BOUND_END, i], out[BOUND_FIRST, i] = end, first
+    return least, begin
 
 
 @njit(cache=True, nogil=True)
@@ -346,22 +336,12 @@ def release(table, runs):
 
 
 @njit(cache=True, nogil=True)
-def length(table, slots):
-    """Return how many runs some groups have.  O(runs of these)."""
-    older, runs = table.older, 0
-    for slot in slots:
-        run = table.heads[slot]
-        while run >= 0:
-            run, runs = older[run], runs + 1
-    return runs
-
-
-@njit(cache=True, nogil=True)
 def list_runs(table, slots, rows):
-    """Write the runs of some groups into ``rows`` int64 (length,): by group, the newest first.  O(these)."""
+    """Write the runs of some groups into ``rows``: by group, the newest first; return how many.  O(these)."""
     heads, older, runs = table.heads, table.older, 0
     for slot in slots:
         run = heads[slot]
         while run >= 0:
             rows[runs] = run
             run, runs = older[run], runs + 1
+    return runs

@@ -29,7 +29,6 @@ from oop_engine.operators.kernels.sessions.cells import (
     assign_cells,
     emit_closed,
     list_runs,
-    least_end,
     open_bounds,
 )
 from oop_engine.operators.slicing.accumulator import SumOverflowError
@@ -219,12 +218,8 @@ class SessionCells:
             raise self.misfit(error, steps) from None
         self.states.reset(steps[1])
 
-    def least_end(self, slots: Integers) -> int:
-        """Return the least end of an open window of some groups, or ``FOREVER``."""
-        return int(least_end(self._cells, slots, self._gaps))
-
     def look(self, slots: Integers, out: Integers) -> tuple[int, int]:
-        """Write the least end and the least first time of each group into ``out`` int64 (2, n); return the least."""
+        """Return the least end of an open window of some groups, and the least first time, as the kernel does."""
         least: tuple[int, int] = open_bounds(self._cells, slots, self._gaps, out)
         return least
 

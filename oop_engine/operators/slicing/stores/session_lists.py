@@ -35,9 +35,7 @@ from oop_engine.operators.kernels.sessions.lists import (
     assign_runs,
     emit_closed,
     fingers_of,
-    length,
     list_runs,
-    least_end,
     open_bounds,
     release,
 )
@@ -208,9 +206,8 @@ class SessionLists:
     def _listed(self, slots: Integers | None = None) -> Integers:
         """Return the numbers of the runs of some groups, or of all, the newest first of each."""
         of = np.arange(self._table.heads.size) if slots is None else slots
-        rows = np.empty(len(self) if slots is None else length(self._table, of), np.int64)
-        list_runs(self._table, of, rows)
-        return rows
+        rows = np.empty(len(self), np.int64)
+        return rows[: list_runs(self._table, of, rows)]
 
     def lags(self, bound: int) -> bool:
         """Tell whether room can be given back once no tuple comes below a bound; O(1)."""
@@ -221,12 +218,8 @@ class SessionLists:
         if 4 * len(self) < self._table.left.size > _LEAST:
             self.put(self.runs(), self._table.heads.size)
 
-    def least_end(self, slots: Integers) -> int:
-        """Return the least end of an open window of some groups, or ``FOREVER``."""
-        return int(least_end(self._table, slots, self._gaps))
-
     def look(self, slots: Integers, out: Integers) -> tuple[int, int]:
-        """Write the least end and the least first time of each group into ``out`` int64 (2, n); return the least."""
+        """Return the least end of an open window of some groups, and the least first time, as the kernel does."""
         least: tuple[int, int] = open_bounds(self._table, slots, self._gaps, out)
         return least
 

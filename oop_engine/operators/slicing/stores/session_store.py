@@ -38,6 +38,7 @@ __all__ = ["SessionStore"]
 
 _ROOM = knob(__name__, "_ROOM", 1 << 20)  # steps that are taken together, or those of ``_RUNS`` a group
 _RUNS = knob(__name__, "_RUNS", 16)  # windows that are put in order twice: some group has more
+_NONE = np.empty((2, 0), np.int64)
 
 
 class SessionStore(OnTime):
@@ -134,7 +135,7 @@ class SessionStore(OnTime):
 
     def _look(self) -> None:
         """Learn the least end of an open window, and where it is asked for the least first time."""
-        self._least = _least_of(self._held.ends, self._held.least_end)
+        self._least = _least_of(self._held.ends, lambda slots: self._held.look(slots, _NONE)[0])
         self._earliest = _least_of(self._begins, self._first_of) if self._stamp == "start" else FOREVER
         self._known = True
 
