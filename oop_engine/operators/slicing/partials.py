@@ -57,6 +57,7 @@ class States:
 
     @cached_property
     def row_bytes(self) -> int:
+        """Bytes of a row."""
         return sum(value.nbytes for of in self._accumulators for value in of.identity)
 
     def prepare(self, page: Page, times: Integers) -> list[Arrays]:
