@@ -23,18 +23,34 @@ def same_rows(failure: str, got: list[Row], wanted: list[Row]) -> None:
 
 
 def same_messages(failure: str, got: list[list[Message]], wanted: list[list[Message]]) -> None:
-    """Compare messages in order, pages as rows: NaN equals NaN.  The first that differ are shown."""
+    """Compare punctuation and rows in order, however these are cut into pages: NaN equals NaN.
+
+    The first that differ are shown.
+    """
     for port, (some, others) in enumerate(zip(got, wanted, strict=True)):
-        for at, (one, other) in enumerate(zip(some, others, strict=False)):
-            if isinstance(one, Page) and isinstance(other, Page) and one.schema == other.schema:
-                rows, expected = map(_as_texts, (one, other))
-                apart = [pair for pair in zip_longest(rows, expected) if pair[0] != pair[1]]
-                shown = ", ".join(f"{row}, not {wanted_row}" for row, wanted_row in apart[:_SHOWN])
-                must(not apart, f"{failure}: output {port}, message {at}, {len(apart)} rows differ: {shown}")
-            else:
-                must(one == other, f"{failure}: output {port}, message {at}: {one}, not {other}")
-        numbers = f"{len(some)} messages, not {len(others)}"
-        must(len(some) == len(others), f"{failure}: output {port}: {numbers}")
+        pairs = list(zip_longest(_flat(some), _flat(others)))
+        apart = [(at, *pair) for at, pair in enumerate(pairs) if pair[0] != pair[1]]
+        shown = ", ".join(f"{one}, not {other}" for _, one, other in apart[:_SHOWN])
+        first = apart[0][0] if apart else 0
+        must(
+            not apart,
+            f"{failure}: output {port}, {len(apart)} of {len(pairs)} differ from number {first} on: {shown}",
+        )
+
+
+def _flat(messages: list[Message]) -> list[object]:
+    """Return punctuation, and the rows of pages in words, each with its columns where these are others than before."""
+    found: list[object] = []
+    schema = None
+    for message in messages:
+        if not isinstance(message, Page):
+            found.append(message)
+            continue
+        if message.schema != schema:
+            schema = message.schema
+            found.append(schema)
+        found += _as_texts(message)
+    return found
 
 
 def _as_texts(page: Page) -> list[str]:

@@ -99,13 +99,16 @@ def end(trial: Trial) -> None:
 
 
 def snapshot(trial: Trial) -> None:
-    """To leave midway and come back elsewhere changes nothing, to the last message, but the room that is left."""
+    """To leave midway and come back elsewhere changes nothing, to the last row and bound, but the room that is left."""
     moved = Driver(trial.case.operator, *trial.case.inputs)
     for (port, message), stayed in zip(trial.messages, trial.states[1:], strict=True):
         moved.feed(port, message)
         moved.move()
-        there = moved.operator.state().in_use
-        must(stayed.in_use == there, f"after {message} it keeps {stayed.in_use}, restored {there}")
+        there = moved.operator.state()
+        alike = stayed._replace(partials=0).in_use == there._replace(partials=0).in_use
+        # Parts of one partial aggregate may lie apart until they are merged, as they are in a snapshot.
+        fewer = bool(stayed.partials) == bool(there.partials) and stayed.partials >= there.partials
+        must(alike and fewer, f"after {message} it keeps {stayed.in_use}, restored {there.in_use}")
     same_messages("restored midway it goes on in another way", moved.run([]).out, trial.whole.out)
 
 
