@@ -72,19 +72,16 @@ class LimitedStore:
         self.rename, self.save, self.load = store.rename, store.save, store.load
 
     def renew(self) -> None:
-        """Learn that definitions have got another life."""
+        """Learn until when the last of the definitions holds."""
         self.until = int(self._lives.until[self.numbers].max())
-        self._whole = self._since == NEVER and int(self._lives.until[self.numbers].min()) == FOREVER
 
     @property
     def alive(self) -> int:
         return self._store.alive
 
     def add(self, page: Page, times: Integers, slots: Integers, groups: int) -> None:
-        if not self._whole and times.size:
-            inside = self._inside(times)
-            if not inside.all():
-                page, times, slots = page.filter(inside), times[inside], slots[inside]
+        if not (inside := self._inside(times)).all():
+            page, times, slots = page.filter(inside), times[inside], slots[inside]
         self._store.add(page, times, slots, groups)
 
     def _inside(self, times: Integers) -> NDArray[np.bool_]:
@@ -96,24 +93,20 @@ class LimitedStore:
 
     def _bounds(self, bounds: Any) -> Any:
         """Return bounds of the tuples of its life: of these none comes once its end is reached."""
-        if self.until == FOREVER:
-            return bounds
         if isinstance(bounds, int):
             return FOREVER if bounds >= self.until else bounds
         return np.where(bounds >= self.until, FOREVER, bounds)
 
     def _within(self, found: Iterable[WindowStates]) -> list[WindowStates]:
         """Return the windows that lie within the lives of their definitions."""
-        if self._whole:
-            return list(found)
         inside = list[WindowStates]()
         for some in found:
             since, until = self._lives.since[some.number], self._lives.until[some.number]
-            lies = (self._output.starts(some) >= since) & (some.ends <= until)
-            if lies.all():
+            rows = ((self._output.starts(some) >= since) & (some.ends <= until)).nonzero()[0]
+            if rows.size == some.slots.size:
                 inside.append(some)
-            elif lies.any():
-                inside.append(some.take(np.flatnonzero(lies))._replace(in_order=some.in_order))
+            elif rows.size:
+                inside.append(some.take(rows)._replace(in_order=some.in_order))
         return inside
 
     def close(self, slots: Integers | None, bounds: Integers | int) -> list[WindowStates]:
@@ -126,10 +119,7 @@ class LimitedStore:
         return np.minimum(np.maximum(self._store.least_stamps(slots, of, bounds), self._since), bounds)
 
     def most_until(self, slots: Integers | None, bounds: Integers | int) -> float:
-        return max(
-            self._store.most_until(slots, self._bounds(bounds)),
-            float(self.until < FOREVER and np.any(np.greater_equal(bounds, self.until))),
-        )
+        return self._store.most_until(slots, self._bounds(bounds))
 
     def copied(self, slots: Integers) -> None:
         return None
@@ -166,11 +156,15 @@ class Changing:
         """Let definitions go, and others come.  Raises ``ContractError`` if their time has begun already."""
         self._reached.check(change, self._output.place)
         until, named = self._lives.until, np.array([name in change.drop for name in self._output.names])
-        self._lives.end(np.where(named & (until == FOREVER), change.at, until))
-        for store in self._stores:
-            store.renew()
+        self._end(np.where(named & (until == FOREVER), change.at, until))
         if change.add:
             self._add(change.at, dict(change.add))
+
+    def _end(self, until: Integers) -> None:
+        """Let the definitions hold until a time each, int64 (n,)."""
+        self._lives.end(until)
+        for store in self._stores:
+            store.renew()
 
     def _add(self, since: int, windows: dict[str, Windows]) -> None:
         self._output.add({name: self._bind(name, one) for name, one in windows.items()})
@@ -207,11 +201,9 @@ class Changing:
         for part in saved.parts("came"):
             definitions = part.part(1)
             self._add(part.integer(0), {str(name): definition_of(definitions[name]) for name in definitions})
-        self._lives.end(saved.integers("until", self._lives.until.shape))
+        self._end(saved.integers("until", self._lives.until.shape))
         kept = [list(part.values()) for part in saved.parts("numbers")]
         self._stores = [store for store in self._stores if store.numbers in kept]
-        for store in self._stores:
-            store.renew()
         self._reached = Reached(saved.integer("reached"))
         self.closing.replace_stores(self._stores)
         self.closing.load(saved)
