@@ -111,7 +111,7 @@ KINDS: dict[str, tuple[Callable[[], WindowAggregate], int, int]] = {
     "session": (lambda: aggregate(Session(1)), 70, 233),
     "capped session": (lambda: aggregate(Session(10, most=9)), 73, 304),
     "rows by arrival": (lambda: aggregate(PartitionedTupleBased(5, 2)), 252, 297),
-    "rows by time": (lambda: aggregate(PartitionedTupleBased(5, 2, order="time")), 73, 368),
+    "rows by time": (lambda: aggregate(PartitionedTupleBased(5, 2, order="time")), 73, 371),
     "rows around": (lambda: aggregate(RowsBetween(-3, 0)), 73, 374),
     "last rows": (lambda: aggregate(LastRows(3, 10)), 76, 398),
     "by tuple": (lambda: aggregate(SlideByTuple(10)), 73, 366),

@@ -46,7 +46,7 @@ _UPDATES = knob(
 
 
 class States:
-    """Columns for ``parts``: one tuple of arrays a part, one row a partial aggregate, ``row_bytes`` each.
+    """Columns for ``parts``: one tuple of arrays a part, one row a partial aggregate.
 
     ``columns``: those there are, else ``rows`` of no values.
     """

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from oop_engine.core.punctuation import FOREVER, shift
 from oop_engine.core.schema import Schema
-from oop_engine.operators.aggregates.base import column_of
 from oop_engine.operators.values.columns import spread
 from oop_engine.operators.windows.folding import Due, FinalTuples, Folding, SliceView, ties
 
@@ -77,7 +76,7 @@ class Ranked(Folding):
         keep = view.row(
             view.places, np.arange(many.size), ((cut + 1) * self.slide - self.range) // self.slice
         )
-        numbers = [column_of(side, pa.int64()) for side in (ends - self.range, ends)]
+        numbers = [pa.array(ends - self.range), pa.array(ends)]
         return Due(groups, view.first[low], view.last[high - 1] + 1, low, high, keep, cut, numbers)
 
     def next_due(self, view: SliceView) -> Integers:
