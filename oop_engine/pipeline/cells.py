@@ -72,12 +72,12 @@ def cells(spark: SparkSession, declaration: Declaration, layout: FileLayout, lin
     paths = _linked(layout.files, links)
     match declaration.format:
         case "parquet":
-            found = _typed(spark, layout, paths)
+            cells = _typed(spark, layout, paths)
         case "json":
-            found = _objects(spark, declaration, layout, paths)
+            cells = _objects(spark, declaration, layout, paths)
         case _:
-            found = _lines(spark, declaration, layout, paths)
-    return found.withColumns({cell_of(layout, name): _of_folder(layout, name) for name in layout.of_folders})
+            cells = _lines(spark, declaration, layout, paths)
+    return cells.withColumns({cell_of(layout, name): _of_folder(layout, name) for name in layout.of_folders})
 
 
 def _of_folder(layout: FileLayout, name: str) -> SparkColumn:
@@ -91,7 +91,7 @@ def _of_folder(layout: FileLayout, name: str) -> SparkColumn:
 
 def _linked(files: Iterable[Input], links: Path) -> list[str]:
     links.mkdir(parents=True, exist_ok=True)
-    found = []
+    names = []
     for file in files:
         suffix = file.path.suffix  # from it Spark knows the compression
         link = links / f"{file.number:0{_DIGITS}d}{suffix if _SUFFIX.fullmatch(suffix) else ''}"
@@ -102,17 +102,19 @@ def _linked(files: Iterable[Input], links: Path) -> list[str]:
                 shutil.copyfileobj(packed, whole, _COPIED)
         else:
             link.symlink_to(file.path)
-        found.append(escaped(link))
-    return found
+        names.append(escaped(link))
+    return names
 
 
 def _typed(spark: SparkSession, layout: FileLayout, paths: list[str]) -> DataFrame:
     from pyspark.sql import functions as F
 
     frame = spark.read.parquet(*paths)
-    found = [frame["`" + name.replace("`", "``") + "`"].alias(cell_of(layout, name)) for name in layout.names]
+    columns = [
+        frame["`" + name.replace("`", "``") + "`"].alias(cell_of(layout, name)) for name in layout.names
+    ]
     row = frame.metadataColumn("_metadata")["row_index"]
-    return frame.select(*found, F.lit(None).cast("string").alias(MISFIT), *_stood(frame, row))
+    return frame.select(*columns, F.lit(None).cast("string").alias(MISFIT), *_stood(frame, row))
 
 
 def _lines(spark: SparkSession, declaration: Declaration, layout: FileLayout, paths: list[str]) -> DataFrame:
@@ -207,10 +209,10 @@ def _objects(
     )
     closes = F.col("value").rlike(_ENDS_EARLY)  # in front: few do, and only these are read again
     ended = closes & F.from_json(in_array("}"), "array<string>").isNotNull()
-    one = F.col("value").rlike(r"^[ \t]*\{") & (F.size("_objects") == 1) & ~ended
-    one &= ~repeats(F.col("value"), layout.names)
+    is_object = F.col("value").rlike(r"^[ \t]*\{") & (F.size("_objects") == 1) & ~ended
+    is_object &= ~repeats(F.col("value"), layout.names)
     first = F.get("_objects", F.lit(0))
-    found = [
+    columns = [
         F.when(F.col(MISFIT).isNull(), first[name]).alias(cell_of(layout, name)) for name in layout.names
     ]
     texts = [
@@ -224,9 +226,11 @@ def _objects(
     for name in texts:
         variant = F.get("_variants", F.lit(0))[name]
         is_text = F.coalesce(F.schema_of_variant(variant) == "STRING", F.lit(False))
-        found.append((first[name].isNotNull() & ~is_text).alias(not_text_of(layout, name)))
-    marked = read.withColumn(MISFIT, F.when(F.coalesce(one, F.lit(False)), None).otherwise(F.col("value")))
-    return marked.select(*found, MISFIT, FILE, BLOCK, ROW)
+        columns.append((first[name].isNotNull() & ~is_text).alias(not_text_of(layout, name)))
+    marked = read.withColumn(
+        MISFIT, F.when(F.coalesce(is_object, F.lit(False)), None).otherwise(F.col("value"))
+    )
+    return marked.select(*columns, MISFIT, FILE, BLOCK, ROW)
 
 
 def repeats(line: SparkColumn, names: Iterable[str]) -> SparkColumn:

@@ -134,13 +134,13 @@ def load_declaration(path: str | Path) -> Declaration:
     if not path.is_file():
         msg = f"{path}: {'is no file' if path.exists() else 'does not exist'}: give the path of a declaration"
         raise UsageError(msg)
-    found = (
+    content = (
         _of_toml(path) if path.suffix == ".toml" else getattr(load_file(path, "Python"), "DECLARATION", None)
     )
-    if not isinstance(found, dict):
-        msg = f"{path}: must define DECLARATION = {{...}}, a dictionary; got {found!r}"
+    if not isinstance(content, dict):
+        msg = f"{path}: must define DECLARATION = {{...}}, a dictionary; got {content!r}"
         raise UsageError(msg)
-    declaration = _Reading(path).declaration(found)
+    declaration = _Reading(path).declaration(content)
     _check(declaration)
     return declaration
 
@@ -159,10 +159,10 @@ class _Reading:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def declaration(self, found: dict[str, Any]) -> Declaration:
-        self._known("", found)
+    def declaration(self, content: dict[str, Any]) -> Declaration:
+        self._known("", content)
         tables = {
-            name: self._table(found, name) for name in ("columns", "computed", "refuse", *_KEYS) if name
+            name: self._table(content, name) for name in ("columns", "computed", "refuse", *_KEYS) if name
         }
         for name in ("stream", "csv", "run"):
             self._known(name, tables[name])
@@ -176,8 +176,8 @@ class _Reading:
             path=self._path,
             columns=columns,
             time=self._text(stream, "time", "stream"),
-            name=self._text(found, "name", default=self._path.stem),
-            format=self._text(found, "format", default="csv"),
+            name=self._text(content, "name", default=self._path.stem),
+            format=self._text(content, "format", default="csv"),
             unit=self._text(stream, "unit", "stream", default=""),
             arrival=self._text(stream, "arrival", "stream") if "arrival" in stream else None,
             source=self._texts(stream, "source"),
@@ -211,37 +211,37 @@ class _Reading:
             texts.setdefault("zone", zone)
         return Column(**texts, required=self._truth(given, "required", False))
 
-    def _known(self, table: str, found: dict[str, Any], what: str = "") -> None:
-        for key in found:
+    def _known(self, table: str, content: dict[str, Any], what: str = "") -> None:
+        for key in content:
             if not isinstance(key, str):
                 self._wrong(f"names are texts; got {key!r}")
             if key not in _KEYS[table]:
                 where = what or (f"[{table}]" if table else "the declaration")
                 self._wrong(f"{where} has no {key!r}{closest_or_all(key, _KEYS[table])}")
 
-    def _table(self, found: dict[str, Any], name: str) -> dict[str, Any]:
-        table = found.get(name, {})
+    def _table(self, content: dict[str, Any], name: str) -> dict[str, Any]:
+        table = content.get(name, {})
         if not isinstance(table, dict) or not all(isinstance(key, str) for key in table):
             self._wrong(f"[{name}] must be a table; got {table!r}")
         return table
 
-    def _text(self, found: dict[str, Any], key: str, table: str = "", default: str | None = None) -> str:
-        value = found.get(key, default)
+    def _text(self, content: dict[str, Any], key: str, table: str = "", default: str | None = None) -> str:
+        value = content.get(key, default)
         if not isinstance(value, str):
             self._wrong(f"{f'[{table}] ' if table else ''}{key} must be a text; got {value!r}")
         return value
 
     def _texts(
-        self, found: dict[str, Any], key: str, table: str = "stream", must: str = "names of columns"
+        self, content: dict[str, Any], key: str, table: str = "stream", must: str = "names of columns"
     ) -> tuple[str, ...]:
-        value = found.get(key, [])
+        value = content.get(key, [])
         value = [value] if isinstance(value, str) else value
         if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
             self._wrong(f"[{table}] {key} must be {must}; got {value!r}")
         return tuple(value)
 
-    def _truth(self, found: dict[str, Any], key: str, default: bool) -> bool:
-        value = found.get(key, default)
+    def _truth(self, content: dict[str, Any], key: str, default: bool) -> bool:
+        value = content.get(key, default)
         if not isinstance(value, bool):
             self._wrong(f"{key} must be true or false; got {value!r}")
         return value

@@ -30,11 +30,11 @@ def load_build(path: Path) -> Build:
     Raises ``UsageError`` if there is none.
     """
     file, name = file_and_name(path)
-    found = getattr(load_file(file, "Python"), name, None)
-    if not callable(found):
-        msg = f"{path}: must define def {name}(schemas, policies) -> Graph; got {found!r}"
+    function = getattr(load_file(file, "Python"), name, None)
+    if not callable(function):
+        msg = f"{path}: must define def {name}(schemas, policies) -> Graph; got {function!r}"
         raise UsageError(msg)
-    made: Build = found
+    made: Build = function
     return made
 
 

@@ -70,14 +70,16 @@ def settled(spark: SparkSession) -> Iterator[None]:
 
 
 def prepare(
-    spark: SparkSession, declaration: Declaration, found: Sequence[FileLayout], links: Path
+    spark: SparkSession, declaration: Declaration, layouts: Sequence[FileLayout], links: Path
 ) -> DataFrame:
     """Return all rows, which are parsed when they are asked for, by way of the ``links`` to their files.
 
     The session must be ``settled`` until all are written.  Raises ``UsageError`` for an expression of the declaration
     that Spark refuses.
     """
-    return reduce(lambda a, b: a.unionByName(b), [parsed(spark, declaration, one, links) for one in found])
+    return reduce(
+        lambda a, b: a.unionByName(b), [parsed(spark, declaration, layout, links) for layout in layouts]
+    )
 
 
 def parse(rows: DataFrame, files: Sequence[Path], staged: Path, quarantine: Path) -> dict[str, Any]:
@@ -95,9 +97,9 @@ def parse(rows: DataFrame, files: Sequence[Path], staged: Path, quarantine: Path
     counted = rows.observe(seen, F.count(F.lit(1)).alias("rows")).withColumn(_FATE, fate)
     with as_trace_errors("a row could not be parsed", files):
         counted.write.mode("overwrite").partitionBy(_FATE).parquet(str(staged))
-    written = rows.sparkSession.read.schema(counted.schema).parquet(escaped(staged))
-    _write_quarantine(written, files, quarantine)
-    in_files, used, refused, examples = _counted(written)
+    staged_rows = rows.sparkSession.read.schema(counted.schema).parquet(escaped(staged))
+    _write_quarantine(staged_rows, files, quarantine)
+    in_files, used, refused, examples = _counted(staged_rows)
     total = used.total() + refused.total()
     if not total == seen.get["rows"] == sum(in_files[number] for number in range(len(files))):
         msg = f"ingest: {seen.get['rows']} rows were read and {total} are there afterwards: run it again"
@@ -117,7 +119,7 @@ def parse(rows: DataFrame, files: Sequence[Path], staged: Path, quarantine: Path
 _Refused = Counter[tuple[str | None, str]]
 
 
-def _counted(written: DataFrame) -> tuple[Counter[int], Counter[str], _Refused, dict[str, str]]:
+def _counted(staged_rows: DataFrame) -> tuple[Counter[int], Counter[str], _Refused, dict[str, str]]:
     """Count the written rows: by file; usable ones by source; the others by source and reason, each with one row."""
     from pyspark.sql import functions as F
 
@@ -126,7 +128,7 @@ def _counted(written: DataFrame) -> tuple[Counter[int], Counter[str], _Refused, 
     refused: _Refused = Counter()
     examples: dict[str, str] = {}
     figures = F.count(F.lit(1)).alias("count"), F.min(RAW).alias(RAW)
-    for row in written.groupBy(_FATE, SOURCE, REASON, FILE).agg(*figures).collect():
+    for row in staged_rows.groupBy(_FATE, SOURCE, REASON, FILE).agg(*figures).collect():
         in_files[row[FILE]] += row["count"]
         if row[_FATE] == _USED:
             used[row[SOURCE]] += row["count"]
@@ -136,11 +138,11 @@ def _counted(written: DataFrame) -> tuple[Counter[int], Counter[str], _Refused, 
     return in_files, used, refused, examples
 
 
-def _write_quarantine(written: DataFrame, files: Sequence[Path], quarantine: Path) -> None:
+def _write_quarantine(staged_rows: DataFrame, files: Sequence[Path], quarantine: Path) -> None:
     from pyspark.sql import functions as F
 
     names = F.array(*(F.lit(_shown(path)) for path in files))
-    written.filter(F.col(_FATE) == _REFUSED).select(
+    staged_rows.filter(F.col(_FATE) == _REFUSED).select(
         F.col(REASON).alias("reason"),
         F.col(RAW).alias("raw"),
         F.replace(SOURCE, F.lit(SOURCE_PARTS), F.lit("-")).alias("source"),
@@ -160,11 +162,13 @@ def order(rows: DataFrame, arrival: str | None, staged: Path, count: int, folder
     """
     from pyspark.sql import functions as F
 
-    written = rows.sparkSession.read.schema(rows.withColumn(_FATE, F.lit("")).schema).parquet(escaped(staged))
+    staged_rows = rows.sparkSession.read.schema(rows.withColumn(_FATE, F.lit("")).schema).parquet(
+        escaped(staged)
+    )
     by = [*([arrival] if arrival else []), FILE, BLOCK, ROW]
     with as_trace_errors("the rows could not be put in order"):
         (
-            written.filter(F.col(_FATE) == _USED)
+            staged_rows.filter(F.col(_FATE) == _USED)
             .drop(REASON, RAW, _FATE)
             .repartitionByRange(count, *by)
             .sortWithinPartitions(*by)

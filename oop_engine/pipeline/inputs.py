@@ -78,7 +78,7 @@ def find_inputs(paths: Sequence[Path], format: str) -> list[Input]:
     Folders called ``name=value`` are read, too.  Files that are left out are logged, once a suffix.
     Raises ``UsageError`` if a path does not exist, is given twice, or a folder has no file of this format.
     """
-    found: list[Path] = []
+    inputs: list[Path] = []
     for path in paths:
         if not path.is_file() and not path.is_dir():
             msg = (
@@ -87,11 +87,11 @@ def find_inputs(paths: Sequence[Path], format: str) -> list[Input]:
                 else f"{path}: is no file or folder"
             )
             raise UsageError(msg)
-        found += _in_folder(path, format) if path.is_dir() else [path]
-    absolute = [path.resolve() for path in found]
+        inputs += _in_folder(path, format) if path.is_dir() else [path]
+    absolute = [path.resolve() for path in inputs]
     for at, path in enumerate(absolute):
         if path in absolute[:at]:
-            msg = f"{found[at]}: is given twice, its rows would count twice"
+            msg = f"{inputs[at]}: is given twice, its rows would count twice"
             raise UsageError(msg)
     return [Input(number, path, path.stat().st_size) for number, path in enumerate(absolute)]
 
@@ -100,11 +100,13 @@ def _in_folder(folder: Path, format: str) -> list[Path]:
     packed = [s + codec for s in _SUFFIXES[format] for codec in CODECS if format != "parquet"]
     suffixes = (*_SUFFIXES[format], *packed)
     others = LeftOut(f"files of format {format!r} end in {', '.join(suffixes)}")
-    found = [folder / name for name in files_of(folder, others, lambda name: name.lower().endswith(suffixes))]
-    if not found:
+    inputs = [
+        folder / name for name in files_of(folder, others, lambda name: name.lower().endswith(suffixes))
+    ]
+    if not inputs:
         msg = f"{folder}: no {format} file in it: names must end in {', '.join(suffixes)}"
         raise UsageError(msg)
-    return found
+    return inputs
 
 
 def layouts(declaration: Declaration, inputs: Iterable[Input]) -> list[FileLayout]:
@@ -187,12 +189,12 @@ def _check_names(what: str, names: Sequence[str]) -> None:
         raise TraceError(msg)
 
 
-def _check_type(path: Path, name: str, column: Column, found: pa.DataType) -> None:
+def _check_type(path: Path, name: str, column: Column, given: pa.DataType) -> None:
     wanted = ARROW_TYPES[column.type]
-    if pa.types.is_timestamp(found) and pa.types.is_timestamp(wanted):
+    if pa.types.is_timestamp(given) and pa.types.is_timestamp(wanted):
         return
-    if pa.types.is_date(found) and pa.types.is_timestamp(wanted):
+    if pa.types.is_date(given) and pa.types.is_timestamp(wanted):
         return
-    if not converts(found, wanted):
-        msg = f"{path}: column {name!r} must be {column.type}; got {found}: declare it as that"
+    if not converts(given, wanted):
+        msg = f"{path}: column {name!r} must be {column.type}; got {given}: declare it as that"
         raise TraceError(msg)

@@ -133,9 +133,9 @@ class _Pipeline:
         work = (self._parse, self._order, self._profile, self._choose, self._run)
         for _, step in zip(STEPS[: STEPS.index(self._wanted.until) + 1], work, strict=False):
             step()
-        written = manifest(self._said, self._inputs, self._steps, self._start_s)
-        write_manifest(self._wanted.out / "manifest.json", written)
-        return written
+        content = manifest(self._said, self._inputs, self._steps, self._start_s)
+        write_manifest(self._wanted.out / "manifest.json", content)
+        return content
 
     def _file_of_graph(self) -> Path:
         if self._graph_file is None:
@@ -147,9 +147,9 @@ class _Pipeline:
         if self._spark is None:
             self._on_step("start")
             began = time.perf_counter()
-            ours = {} if active_session() else _SETTINGS
+            settings = {} if active_session() else _SETTINGS
             self._spark = self._stack.enter_context(
-                session(self._wanted.master, ours | self._wanted.settings)
+                session(self._wanted.master, settings | self._wanted.settings)
             )
             self._start_s = time.perf_counter() - began
         return self._spark
@@ -207,10 +207,10 @@ class _Pipeline:
         count = max(1, round(total / self._wanted.slice_rows))
         ingest.order(self._prepared(), self._said.arrival, out / "staged", count, out / "ordered")
         made = segmenting.collect_segments(out / "ordered", out / "traces", schema, self._said.arrival)
-        found = sum(source["rows"] for source in made["sources"].values())
-        if found != total:
+        rows_out = sum(source["rows"] for source in made["sources"].values())
+        if rows_out != total:
             self._steps.forget("parse")
-            msg = f"order: {total} rows went in and {found} came out: run it again"
+            msg = f"order: {total} rows went in and {rows_out} came out: run it again"
             raise TraceError(msg)
         return made
 
@@ -229,9 +229,9 @@ class _Pipeline:
     def _measure(self) -> dict[str, Any]:
         folder = self._wanted.out / "profile"
         tasks = int(str(self._session().conf.get("spark.sql.shuffle.partitions")))
-        found = measure(in_spark(self._session()), self._sources(), self._said.by, folder, tasks)
+        profiles = measure(in_spark(self._session()), self._sources(), self._said.by, folder, tasks)
         shutil.rmtree(folder)
-        return {name: measured.to_dict() for name, measured in found.items()}
+        return {name: measured.to_dict() for name, measured in profiles.items()}
 
     def _sources(self) -> dict[str, Segmented]:
         return segmenting.open_segments(self._wanted.out / "traces")
@@ -241,12 +241,12 @@ class _Pipeline:
         self._steps.do("policy", given, self._choices)
 
     def _choices(self) -> dict[str, Any]:
-        found = {name: Measured.of(plain) for name, plain in self._steps.result("profile").items()}
+        profiles = {name: Measured.of(plain) for name, plain in self._steps.result("profile").items()}
         if self._policy:
             schema = next(iter(self._sources().values())).schema
             read_policy(self._policy, "policy", schema)
-            return {name: asdict(PolicyChoice(self._policy, "as it was set")) for name in found}
-        return {name: asdict(choose(measured, self._wanted.share)) for name, measured in found.items()}
+            return {name: asdict(PolicyChoice(self._policy, "as it was set")) for name in profiles}
+        return {name: asdict(choose(measured, self._wanted.share)) for name, measured in profiles.items()}
 
     def _run(self) -> None:
         sources = self._sources()

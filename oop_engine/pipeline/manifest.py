@@ -63,7 +63,7 @@ def manifest(
 
 def hints_of(declaration: Declaration, examples: Mapping[str, str | None]) -> dict[str, str]:
     """Return options that read the cells of reasons, where there are any; ``examples``: a raw row by reason."""
-    found = {}
+    hints = {}
     for name, column in declaration.columns.items() if declaration.format == "csv" else ():
         text = _cell(examples.get(unreadable(name, column)), name)
         if text is None or column.format or column.type == "string":
@@ -73,8 +73,8 @@ def hints_of(declaration: Declaration, examples: Mapping[str, str | None]) -> di
             for each in csv_options(text, ARROW_TYPES[column.type], declaration.csv)
         ]
         if options:
-            found[unreadable(name, column)] = f"[csv] {' or '.join(options)} reads {text!r}"
-    return found
+            hints[unreadable(name, column)] = f"[csv] {' or '.join(options)} reads {text!r}"
+    return hints
 
 
 def _cell(raw: str | None, name: str) -> str | None:
@@ -82,25 +82,25 @@ def _cell(raw: str | None, name: str) -> str | None:
         row = json.loads(raw or "")
     except ValueError:
         return None
-    found = row.get(name) if isinstance(row, dict) else None
-    return found if isinstance(found, str) else None
+    text = row.get(name) if isinstance(row, dict) else None
+    return text if isinstance(text, str) else None
 
 
 def _sources(parsed: Mapping[str, Any], late: Mapping[str, int]) -> dict[str, dict[str, Any]]:
     """Return the counts of rows of each source; rows whose source is unknown come last."""
     values = {q["source"] for q in parsed["quarantined"] if q["source"] is not None} | {*parsed["used"]}
     names: dict[str | None, str] = {value: _name(value, parsed["used"]) for value in sorted(values)}
-    found: dict[str, dict[str, Any]] = {}
+    sources: dict[str, dict[str, Any]] = {}
     for value, name in (names | {None: _NOBODY}).items():
         refused = [q for q in parsed["quarantined"] if q["source"] == value]
         if value is None and not refused:
             continue
         used, by_reason = parsed["used"].get(value, 0), _by_reason(refused)
-        behind = late.get(name, 0)
+        late_rows = late.get(name, 0)
         rows = used + sum(by_reason.values())
-        name = name if name not in found else f"{name} (2)"
-        found[name] = {"rows": rows, "used": used - behind, "late": behind, "quarantined": by_reason}
-    return found
+        name = name if name not in sources else f"{name} (2)"
+        sources[name] = {"rows": rows, "used": used - late_rows, "late": late_rows, "quarantined": by_reason}
+    return sources
 
 
 def _name(value: str, used: Mapping[str, int]) -> str:
@@ -108,10 +108,10 @@ def _name(value: str, used: Mapping[str, int]) -> str:
 
 
 def _by_reason(refused: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for one in refused:
-        found[one["reason"]] = found.get(one["reason"], 0) + one["rows"]
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+    counts: dict[str, int] = {}
+    for row in refused:
+        counts[row["reason"]] = counts.get(row["reason"], 0) + row["rows"]
+    return dict(sorted(counts.items(), key=lambda item: -item[1]))
 
 
 def _result(steps: Steps, name: str) -> dict[str, Any]:

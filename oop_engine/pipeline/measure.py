@@ -138,10 +138,10 @@ def measure(
     folder.mkdir(parents=True, exist_ok=True)
     largest: list[int] = in_tasks(parts, _largest)
     before = [_before(parts, largest, at) for at in range(len(parts))]
-    found: list[_Found] = in_tasks([*zip(parts, before, strict=True)], _lateness)
+    measured: list[_Found] = in_tasks([*zip(parts, before, strict=True)], _lateness)
     return {
         name: _measured([part for part in parts if part.source == name], [
-            one for part, one in zip(parts, found, strict=True) if part.source == name
+            figures for part, figures in zip(parts, measured, strict=True) if part.source == name
         ])
         for name in sources
     }  # fmt: skip
@@ -203,14 +203,14 @@ def _lateness(job: tuple[_Part, int]) -> _Found:
     tuples, first, last = 0, -NEVER, before
     sums = np.zeros((4, len(index)))  # (tuples, out of order, most, behind; groups)
     for times, keys in part.pages():
-        behind = np.maximum(np.maximum.accumulate(times), last) - times
-        lateness.add(behind)
+        lags = np.maximum(np.maximum.accumulate(times), last) - times
+        lateness.add(lags)
         tuples, first, last = tuples + len(times), min(first, int(times.min())), max(last, int(times.max()))
         if part.by:
             slots = index.encode(keys)
             late = within.add(times, slots)
             own.add(late)
-            sums = _summed(sums, len(index), slots, late, behind)
+            sums = _summed(sums, len(index), slots, late, lags)
     seen = np.flatnonzero(sums[0])
     _leave(part, "groups", index, seen, {what: sums[row, seen] for row, what in enumerate(_SUMS)})
     return _Found(tuples, first, last, lateness, own)
@@ -219,14 +219,12 @@ def _lateness(job: tuple[_Part, int]) -> _Found:
 _SUMS = ("tuples", "out_of_order", "most", "behind")
 
 
-def _summed(
-    sums: NDArray[np.float64], size: int, slots: Ints, late: Ints, behind: Ints
-) -> NDArray[np.float64]:
+def _summed(sums: NDArray[np.float64], size: int, slots: Ints, late: Ints, lags: Ints) -> NDArray[np.float64]:
     sums = np.pad(sums, ((0, 0), (0, size - sums.shape[1])))
     sums[0] += np.bincount(slots, minlength=size)
     sums[1] += np.bincount(slots, late > 0, size)
     np.maximum.at(sums[2], slots, late)
-    sums[3] += np.bincount(slots, behind, size)
+    sums[3] += np.bincount(slots, lags, size)
     return sums
 
 
@@ -245,12 +243,12 @@ def _left(part: _Part, number: int, what: str) -> pa.RecordBatch:
         return pa.ipc.open_file(source).get_batch(0)
 
 
-def _measured(parts: list[_Part], found: list[_Found]) -> Measured:
+def _measured(parts: list[_Part], figures: list[_Found]) -> Measured:
     """Merge the figures of all parts of a source."""
-    lateness, own = _added(one.lateness for one in found), _added(one.own for one in found)
-    tuples = sum(one.tuples for one in found)
-    first = min((one.first for one in found if one.tuples), default=0)
-    last = found[-1].last if tuples else 0
+    lateness, own = _added(part.lateness for part in figures), _added(part.own for part in figures)
+    tuples = sum(part.tuples for part in figures)
+    first = min((part.first for part in figures if part.tuples), default=0)
+    last = figures[-1].last if tuples else 0
     known, groups = _groups(parts) if parts[0].by else (0, ())
     return Measured(
         SourceProfile(
@@ -286,10 +284,10 @@ def _bins(seen: Histogram) -> dict[str, Any]:
 
 
 def _histogram(plain: Mapping[str, Any]) -> Histogram:
-    found = Histogram()
-    found.counts[plain["bins"]] = plain["counts"]
-    found.total, found.most = sum(plain["counts"]), plain["most"]
-    return found
+    histogram = Histogram()
+    histogram.counts[plain["bins"]] = plain["counts"]
+    histogram.total, histogram.most = sum(plain["counts"]), plain["most"]
+    return histogram
 
 
 def _groups(parts: list[_Part]) -> tuple[int, tuple[GroupProfile, ...]]:
@@ -308,6 +306,6 @@ def _groups(parts: list[_Part]) -> tuple[int, tuple[GroupProfile, ...]]:
     keys = rows_of(pa.RecordBatch.from_arrays(index.keys(largest), names=list(parts[0].by)))
     rows = sums[:, largest].T.tolist()
     return len(index), tuple(
-        GroupProfile(key, int(tuples), int(late), int(most), behind / tuples)
-        for key, (tuples, late, most, behind) in zip(keys, rows, strict=True)
+        GroupProfile(key, int(tuples), int(late), int(most), lag / tuples)
+        for key, (tuples, late, most, lag) in zip(keys, rows, strict=True)
     )

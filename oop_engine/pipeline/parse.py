@@ -86,25 +86,25 @@ def _typed(rows: DataFrame, declaration: Declaration, layout: FileLayout) -> Dat
 
 
 def _read(
-    cell: SparkColumn, kind: Any, found: pa.DataType, column: Column, form: CsvFormat
+    cell: SparkColumn, kind: Any, given: pa.DataType, column: Column, form: CsvFormat
 ) -> tuple[SparkColumn, SparkColumn]:
     """Return a cell as its declared type, and whether it is there and cannot be read.
 
-    ``kind`` and ``found``: its type in Spark, and in the file.
+    ``kind`` and ``given``: its type in Spark, and in the file.
     """
     from pyspark.sql import functions as F
 
-    if pa.types.is_dictionary(found):
-        found = found.value_type
-    if pa.types.is_timestamp(found) and found.unit == "ns" and kind.typeName() == "long":  # INT96 is none
+    if pa.types.is_dictionary(given):
+        given = given.value_type
+    if pa.types.is_timestamp(given) and given.unit == "ns" and kind.typeName() == "long":  # INT96 is none
         # As whole numbers: a double has no room for nanoseconds of today.
         micros = F.timestamp_micros(F.call_function("div", cell, F.lit(_NS_A_US)))
-        value, bad = _recast(micros, "timestamp", found, column)
+        value, bad = _recast(micros, "timestamp", given, column)
         return value, bad | (cell % _NS_A_US != 0)
-    if any(test(found) for test in _BYTES):  # they are texts, as in a trace
-        cell, found = cell.cast("string"), pa.string()
-    if not (pa.types.is_string(found) or pa.types.is_large_string(found)):
-        return _recast(cell, kind, found, column)
+    if any(test(given) for test in _BYTES):  # they are texts, as in a trace
+        cell, given = cell.cast("string"), pa.string()
+    if not (pa.types.is_string(given) or pa.types.is_large_string(given)):
+        return _recast(cell, kind, given, column)
     if column.type == "string":
         # Spark puts the one for the other where it decodes, which it does not everywhere.
         return cell, F.contains(cell, F.lit("\ufffd")) | ~F.is_valid_utf8(cell)
@@ -119,7 +119,7 @@ def _value(text: SparkColumn, column: Column, form: CsvFormat) -> SparkColumn:
 
     if column.type in ("timestamp", "date32") and not column.format and form.date_forms:
         forms = form.date_forms
-        text = _once(text, lambda one: F.coalesce(*(_iso_date(one, each) for each in forms), one))
+        text = _once(text, lambda cell: F.coalesce(*(_iso_date(cell, each) for each in forms), cell))
     if column.type == "timestamp":
         return _instant(text, column)
     if column.type == "date32":  # Spark reads '2013' as a day, and cuts the time off
@@ -129,7 +129,7 @@ def _value(text: SparkColumn, column: Column, form: CsvFormat) -> SparkColumn:
         plain = F.regexp_replace(plain, ",", F.lit(".")) if form.decimal == "," else plain
         text = F.when(text.rlike(number_pattern(form)), plain).when(~text.rlike(MISREAD), text)
     if column.type in ("float32", "float64"):
-        return _once(F.when(~text.rlike(_OF_JAVA), text), lambda one: _float(one, column.type))
+        return _once(F.when(~text.rlike(_OF_JAVA), text), lambda cell: _float(cell, column.type))
     if column.type == "bool":  # Spark reads 'yes' and 't'
         return F.when(text.rlike(_BOOL), text.try_cast("boolean"))
     plain = F.when(text.rlike(_WHOLE), text).when(text.rlike(_ZERO), "0")
@@ -184,8 +184,8 @@ def _iso_date(text: SparkColumn, form: str) -> SparkColumn:
     def part(name: str) -> SparkColumn:
         if name not in groups:
             return F.lit("00")
-        found = F.regexp_extract(text, pattern, groups.index(name) + 1)
-        return F.lpad(found, 2, "0") if name in "dmH" else found
+        digits = F.regexp_extract(text, pattern, groups.index(name) + 1)
+        return F.lpad(digits, 2, "0") if name in "dmH" else digits
 
     month, hour = part("m"), part("H")
     if "b" in groups:
@@ -212,11 +212,11 @@ def _instant(text: SparkColumn, column: Column) -> SparkColumn:
         return local if column.zone == "UTC" else _in_zone(local, column.zone)
     # Spark reads '12:30' as of today, '2013' as a year, and names of zones.
     whole = (F.length(text) <= _LONGEST_US) | ~text.rlike(_NOT_US)
-    found = F.when(text.rlike(_INSTANT) & whole, text.try_cast("timestamp"))
+    moment = F.when(text.rlike(_INSTANT) & whole, text.try_cast("timestamp"))
     return (
-        found
+        moment
         if column.zone == "UTC"
-        else F.when(text.rlike(_OFFSET), found).otherwise(_in_zone(found, column.zone))
+        else F.when(text.rlike(_OFFSET), moment).otherwise(_in_zone(moment, column.zone))
     )
 
 
@@ -228,43 +228,43 @@ def _in_zone(local: SparkColumn, zone: str) -> SparkColumn:
     """
     from pyspark.sql import functions as F
 
-    def by_offset(of: SparkColumn, days: int) -> SparkColumn:
-        near = F.unix_micros(of) + days * 86_400_000_000
+    def by_offset(local: SparkColumn, days: int) -> SparkColumn:
+        near = F.unix_micros(local) + days * 86_400_000_000
         offset = F.unix_micros(F.from_utc_timestamp(F.timestamp_micros(near), zone)) - near
-        return F.timestamp_micros(F.unix_micros(of) - offset)
+        return F.timestamp_micros(F.unix_micros(local) - offset)
 
     def instant(both: SparkColumn) -> SparkColumn:
         before, after = both["before"], both["after"]
-        first, second = (F.from_utc_timestamp(found, zone) == both["of"] for found in (before, after))
+        first, second = (F.from_utc_timestamp(local, zone) == both["of"] for local in (before, after))
         return F.when(first & (~second | (before == after)), before).when(second & ~first, after)
 
-    def offsets(of: SparkColumn) -> SparkColumn:
-        before, after = by_offset(of, -1), by_offset(of, 1)
-        return F.struct(of.alias("of"), before.alias("before"), after.alias("after"))
+    def offsets(local: SparkColumn) -> SparkColumn:
+        before, after = by_offset(local, -1), by_offset(local, 1)
+        return F.struct(local.alias("of"), before.alias("before"), after.alias("after"))
 
     return _once(_once(local, offsets), instant)
 
 
 def _recast(
-    cell: SparkColumn, kind: Any, found: pa.DataType, column: Column
+    cell: SparkColumn, kind: Any, given: pa.DataType, column: Column
 ) -> tuple[SparkColumn, SparkColumn]:
     """Return a value that is typed already; it is bad if it does not survive the way there and back."""
     from pyspark.sql import functions as F
 
     if column.type == "timestamp":
         value = cell.cast("timestamp")
-        local = pa.types.is_date(found) or found.tz is None
+        local = pa.types.is_date(given) or given.tz is None
         if not local or column.zone == "UTC":
             return value, F.lit(False)
         value = _in_zone(value, column.zone)
         return value, cell.isNotNull() & value.isNull()
     value = cell.try_cast(SPARK_TYPES[column.type])
-    if pa.types.is_floating(found) and column.type in _MANTISSA:  # the nearest, as in a trace
+    if pa.types.is_floating(given) and column.type in _MANTISSA:  # the nearest, as in a trace
         endless = F.abs(value.cast("double")) == float("inf")
         return value, cell.isNotNull() & endless & (F.abs(cell) != float("inf"))
     back = F.coalesce(value.try_cast(kind) == cell, F.lit(False))
     if (
-        pa.types.is_floating(found) and column.type in _BITS
+        pa.types.is_floating(given) and column.type in _BITS
     ):  # Spark takes 2^63 for the largest number there is
         back &= cell.cast("double") < float(2 ** _BITS[column.type])
     return value, cell.isNotNull() & ~back
@@ -299,9 +299,9 @@ def _judged(rows: DataFrame, declaration: Declaration) -> DataFrame:
     known = reduce(
         lambda a, b: a & b, [F.col(name).isNotNull() for name in declaration.source], _is_name(source)
     )
-    kept = list(dict.fromkeys([*declaration.stream, *times]))
+    columns = list(dict.fromkeys([*declaration.stream, *times]))
     return rows.select(
-        *kept,
+        *columns,
         F.when(known, source).alias(SOURCE),
         reason.alias(REASON),
         F.when(reason.isNotNull(), F.col(RAW)).alias(RAW),
@@ -337,10 +337,10 @@ def _expression(
     from pyspark.sql import functions as F
 
     try:
-        found = F.expr(declaration.expression(table, name))
-        rows.select(found.alias("_tried"))
+        expression = F.expr(declaration.expression(table, name))
+        rows.select(expression.alias("_tried"))
     except (AnalysisException, ParseException) as error:
         reason = str(error).strip().splitlines()[0]
         msg = f"{declaration.place(table, name)}: {getattr(declaration, table)[name]!r}: {reason}"
         raise UsageError(msg) from error
-    return found
+    return expression

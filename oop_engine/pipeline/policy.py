@@ -71,16 +71,16 @@ def read_policy(text: str, what: str, schema: Schema | None = None) -> Policy:
     Raises ``UsageError`` in the name of ``what`` for all else, and if it does not fit ``schema``.
     """
     try:
-        found = _value(ast.parse(text.strip(), mode="eval").body)
-        if isinstance(found, Policy) and schema is not None:
-            found.running(schema, what)
+        policy = _value(ast.parse(text.strip(), mode="eval").body)
+        if isinstance(policy, Policy) and schema is not None:
+            policy.running(schema, what)
     except (SyntaxError, TypeError, ValueError, EngineError) as error:
         msg = f"{what}: {text!r} is no policy: {error}"
         raise UsageError(msg) from error
-    if not isinstance(found, Policy):
+    if not isinstance(policy, Policy):
         msg = f'{what}: must be a policy such as Ordered() or BoundedDisorder("5 s"); got {text!r}'
         raise UsageError(msg)
-    return found
+    return policy
 
 
 def _value(node: ast.expr) -> Any:

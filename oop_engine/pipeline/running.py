@@ -98,15 +98,15 @@ def _rows(source: Segmented) -> int:
 
 def _late(plan: Plan, outcome: SparkOutcome) -> dict[str, int]:
     """Return the late tuples by source: those that the generators of punctuation behind it refused."""
-    found = {node.name: 0 for node in plan.of_kind("source")}
+    late_by_source = {node.name: 0 for node in plan.of_kind("source")}
     for node in plan.of_kind("operator"):
         if plan.operator(node.name).makes_progress and node.name in outcome.statistics.operators:
             late = outcome.statistics.operators[node.name].counts.get("late", 0)
             source = node.name
-            while source not in found:  # generators have one input each, and stand behind a source
+            while source not in late_by_source:  # generators have one input each, and stand behind a source
                 source = plan.node(source).inputs[0].node
-            found[source] += late
-    return found
+            late_by_source[source] += late
+    return late_by_source
 
 
 def _written(folder: Path) -> dict[str, Any]:

@@ -36,8 +36,8 @@ _BY_SPARK = {spark: ARROW_TYPES[name] for name, spark in SPARK_TYPES.items()}
 def stream_schema(declaration: Declaration, rows: DataFrame) -> Schema:
     """Return the schema of the stream; raises ``UsageError`` for a type that no stream can have."""
     kinds = dict(rows.dtypes)
-    found = {name: _arrow(declaration, name, kinds[name]) for name in declaration.stream}
-    time = found[declaration.time]
+    columns = {name: _arrow(declaration, name, kinds[name]) for name in declaration.stream}
+    time = columns[declaration.time]
     if declaration.arrival is not None:
         arrival = _arrow(declaration, declaration.arrival, kinds[declaration.arrival])
         if not (_is_time(arrival) and pa.types.is_timestamp(arrival) == pa.types.is_timestamp(time)):
@@ -51,8 +51,8 @@ def stream_schema(declaration: Declaration, rows: DataFrame) -> Schema:
         msg = f"{declaration.path}: time {time}: it must be a timestamp, or an integer with a unit"
         raise UsageError(msg)
     if pa.types.is_timestamp(time):
-        found[declaration.time] = pa.timestamp(declaration.unit or "us", "UTC")
-    return Schema(found, declaration.time, declaration.unit)
+        columns[declaration.time] = pa.timestamp(declaration.unit or "us", "UTC")
+    return Schema(columns, declaration.time, declaration.unit)
 
 
 def _arrow(declaration: Declaration, name: str, kind: str) -> pa.DataType:
@@ -82,9 +82,9 @@ def source_names(values: list[str]) -> dict[str, str]:
     return names
 
 
-def collect_segments(written: Path, folder: Path, schema: Schema, arrival: str | None) -> dict[str, Any]:
+def collect_segments(staged: Path, folder: Path, schema: Schema, arrival: str | None) -> dict[str, Any]:
     """Move the files of Spark to ``folder`` and write the index; return rows and bytes by source."""
-    parts = {path: unquote(path.parent.name.partition("=")[2]) for path in written.glob(f"{SOURCE}=*/part-*")}
+    parts = {path: unquote(path.parent.name.partition("=")[2]) for path in staged.glob(f"{SOURCE}=*/part-*")}
     names = source_names(list(set(parts.values())))
     ids = {path: int(match[1]) for path in parts if (match := _PART.match(path.name))}
     numbers = {part: number for number, part in enumerate(sorted(set(ids.values())))}

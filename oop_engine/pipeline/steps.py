@@ -51,8 +51,8 @@ class Steps:
 
     def result(self, name: str) -> dict[str, Any]:
         """Return the result of a step that is done."""
-        found: dict[str, Any] = self.done[name]["told"]
-        return found
+        result: dict[str, Any] = self.done[name]["told"]
+        return result
 
     def key(self, given: Any) -> str:
         """Return the hash in the mark of the next step for these inputs."""
@@ -91,10 +91,10 @@ class Steps:
 
     def _mark(self, name: str) -> dict[str, Any]:
         try:
-            found: dict[str, Any] = json.loads(self._path(name).read_text())
+            mark: dict[str, Any] = json.loads(self._path(name).read_text())
         except (FileNotFoundError, ValueError):  # a mark that cannot be read is none
             return {}
-        return found
+        return mark
 
 
 def _hash(before: str, given: Any) -> str:

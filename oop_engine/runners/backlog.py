@@ -112,7 +112,7 @@ class Backlog:
         ports: dict[int, list[Envelope]] = {}
         for envelope in batch.envelopes:
             ports.setdefault(envelope.port, []).append(envelope)
-        return [one for envelopes in ports.values() for one in _together(envelopes)]
+        return [envelope for envelopes in ports.values() for envelope in _together(envelopes)]
 
 
 def leaves(plan: Plan, *, exact: bool) -> dict[str, Leave]:
@@ -156,12 +156,12 @@ def _largest(linear: Sequence[Envelope]) -> list[Envelope]:
     """Return the linear punctuation with the largest bound, or the linear watermark that has it."""
     if not linear:
         return []
-    return [_for_all(linear, max((one.message for one in linear), key=_bound))]
+    return [_for_all(linear, max((envelope.message for envelope in linear), key=_bound))]
 
 
 def _bound(message: Message | Signal) -> int:
-    of = message.of if isinstance(message, Watermark) else message
-    return of.below if isinstance(of, Linear) else NEVER
+    bounds = message.of if isinstance(message, Watermark) else message
+    return bounds.below if isinstance(bounds, Linear) else NEVER
 
 
 def _for_all(envelopes: Sequence[Envelope], message: Message | Signal) -> Envelope:

@@ -33,9 +33,9 @@ class Changes:
         self._now: dict[str, Operator] = {name: plan.operator(name) for name in self._leading}
         self._versions = dict[str, int]()
         self._sources = {node.name for node in plan.of_kind("source")}
-        some = set[str]().union(*self._leading.values())
+        leading = set[str]().union(*self._leading.values())
         self._reached: dict[Edge, Reached] = {
-            (stream, node): Reached() for stream, node, _ in plan.edges() if node in some
+            (stream, node): Reached() for stream, node, _ in plan.edges() if node in leading
         }
 
     def __bool__(self) -> bool:
@@ -49,7 +49,7 @@ class Changes:
     @property
     def largest(self) -> int:
         """The largest time that has passed any of the edges."""
-        return max((one.largest for one in self._reached.values()), default=NEVER)
+        return max((edge.largest for edge in self._reached.values()), default=NEVER)
 
     def admitted(self, change: Change, ended: Collection[str] = ()) -> tuple[Change, list[str]]:
         """Return a change with the name of its operator, and the sources that it goes to, which have not ``ended``.
@@ -118,17 +118,17 @@ class Changes:
     def save(self) -> dict[str, Any]:
         """Return everything for a snapshot, but the operators."""
         return {
-            "reached": {_edge(*edge): one.largest for edge, one in self._reached.items()},
+            "reached": {_edge(*edge): reached.largest for edge, reached in self._reached.items()},
             "versions": self._versions,
         }
 
     def load(self, saved: Saved, operators: dict[str, Operator], fresh: Collection[str] = ()) -> None:
         """Restore a snapshot; ``operators`` are those that run.  With ``fresh`` nodes edges may be new, which begin."""
         reached, versions = (saved.part(name) if saved else Saved() for name in ("reached", "versions"))
-        for number, ((stream, node), one) in enumerate(self._reached.items()):
+        for number, ((stream, node), edge) in enumerate(self._reached.items()):
             name = _edge(stream, node) if number not in reached else number  # earlier snapshots had a list
             if name in reached or not fresh:
-                one.largest = reached.integer(name)
+                edge.largest = reached.integer(name)
         known = [name for name in versions if name not in fresh and (name in self._now or not fresh)]
         self._versions = {name: versions.integer(name) for name in known}
         self._now = {name: operators[name] for name in self._now}

@@ -169,17 +169,17 @@ EMITTED: set[type] = {Page, Linear, GroupWise, Joint, Watermark, Change}
 """Classes of messages that an operator may emit; subclasses are added once they were seen."""
 
 
-def check_emission(operator: Operator, found: object, message: Message | Signal) -> None:
-    """Raise ``ContractError`` unless ``found``, yielded for ``message``, is an output port and a message for it.
+def check_emission(operator: Operator, emission: object, message: Message | Signal) -> None:
+    """Raise ``ContractError`` unless ``emission``, yielded for ``message``, is an output port and a message for it.
 
-    A runner asks only where ``found`` is not as nearly all emissions are, so that it costs nothing.
+    A runner asks only where ``emission`` is not as nearly all emissions are, so that it costs nothing.
     """
     form, method = "yield (output port, Page or punctuation)", _method(message)
-    if not isinstance(found, tuple) or len(found) != 2:
-        got = f"{_short(found)} ({type(found).__name__})"
+    if not isinstance(emission, tuple) or len(emission) != 2:
+        got = f"{_short(emission)} ({type(emission).__name__})"
         msg = f"{method} must yield a port and a message; got {got}: {form}"
         raise ContractError(msg)
-    port, sent = found
+    port, sent = emission
     many = len(operator.outputs)
     if isinstance(port, bool) or not isinstance(port, int | np.integer) or not 0 <= port < many:
         there = f"{', '.join(operator.outputs)}, {'0 alone' if many == 1 else f'0 to {many - 1}'}"
@@ -229,18 +229,18 @@ class Foresight:
     def _make(self) -> None:
         """Make the next emissions, and tell of their pages."""
         pages: dict[int, list[Page]] = {}
-        rows, found = 0, self._next()
+        rows, emission = 0, self._next()
         while True:
-            self._made.append(_Made(found, self._operator.moment, self._operator.state()))
-            if not isinstance(found, tuple) or len(found) != 2 or found[0] not in self._ports:
+            self._made.append(_Made(emission, self._operator.moment, self._operator.state()))
+            if not isinstance(emission, tuple) or len(emission) != 2 or emission[0] not in self._ports:
                 break  # the end, or a mistake, which is raised in its turn
-            port, message = found
+            port, message = emission
             if isinstance(message, Page) and message.rows:
                 pages.setdefault(port, []).append(message)
                 rows += message.rows
             if rows >= _ROWS or len(self._made) >= _MESSAGES:
                 break
-            found = self._next()
+            emission = self._next()
         for port, coming in pages.items():
             self._tell(port, coming)
 

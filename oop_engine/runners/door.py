@@ -126,10 +126,10 @@ class RowLane:
             if reason:
                 why = reason.removeprefix("page: ")
                 bad(None, why, dict(zip(self._schema.names, row, strict=True)), why)
-        kept = [i for i, reason in enumerate(reasons) if not reason]
-        if not kept:
+        sound = [i for i, reason in enumerate(reasons) if not reason]
+        if not sound:
             return self._schema_page()
-        return self._page([rows[i] for i in kept], [arrivals[i] for i in kept if arrivals])
+        return self._page([rows[i] for i in sound], [arrivals[i] for i in sound if arrivals])
 
     def _schema_page(self) -> Page:
         return Page.of(self._schema, dict.fromkeys(self._schema.names, ()))
@@ -158,10 +158,10 @@ def _in_its_types(place: str, schema: Schema, punctuation: Punctuation) -> Punct
                 check_bound(place, below)
         case GroupWise():
             return once_each(fitted(punctuation, schema, place))
-        case Watermark(of):
-            inside = _in_its_types(place, schema, of)
+        case Watermark(soft):
+            inside = _in_its_types(place, schema, soft)
             if not isinstance(inside, Linear | GroupWise):
-                _refuse(place, f"a watermark must be of a Linear or a GroupWise; got {_short(of)}")
+                _refuse(place, f"a watermark must be of a Linear or a GroupWise; got {_short(soft)}")
             return Watermark(inside)
     return fitted(punctuation, schema, place)
 

@@ -179,10 +179,10 @@ class Inline:
         self._all_rows_in()
         if not self._draining:
             self.drain(before=1 + max([*self._last.values(), NEVER if now is None else now]))
-        found, sources = self._changes.admitted(replace(change, operator=operator), self._ended)
+        admitted, sources = self._changes.admitted(replace(change, operator=operator), self._ended)
         for source in sources:
             moment = self._last[source] if now is None else now
-            self._send(source, found, moment, moment)
+            self._send(source, admitted, moment, moment)
 
     def _push_change(self, source: str, change: Change, now: int | None) -> None:
         if not self._part:

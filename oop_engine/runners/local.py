@@ -86,9 +86,9 @@ class Local:
         self._changes = Changes(self.plan)
         self._clocks = Clocks(self.plan)
         self.way = Way(self.plan, self._statistics, self._clocks, on_result, self._stop)
-        leave = leaves(self.plan, exact=exact)
+        leaving = leaves(self.plan, exact=exact)
         self._stations = {
-            name: Station(name, operator, Inbox(operator, leave[name], capacity, room))
+            name: Station(name, operator, Inbox(operator, leaving[name], capacity, room))
             for name, operator in self.operators.items()
         }
         plan, stations, seen = self.plan, self._stations, self._statistics
@@ -390,12 +390,12 @@ class Local:
     def _change(self, change: Change, now: int | None) -> None:
         if self._fault is not None:
             raise self._fault
-        found, sources = self._changes.admitted(change, self._ended)
+        admitted, sources = self._changes.admitted(change, self._ended)
         for source in sources:
             for route in self._routes[source]:
-                if route.station is not None and route.takes(found):
+                if route.station is not None and route.takes(admitted):
                     moment = self._now[source] if now is None else now
-                    route.station.inbox.put(Envelope(route.port, route.noted(found), moment, wall()))
+                    route.station.inbox.put(Envelope(route.port, route.noted(admitted), moment, wall()))
 
     async def end(self, source: str) -> None:
         """End a source, behind all that was pushed before; later pushes are refused, also if this is cancelled."""
@@ -585,13 +585,13 @@ class Local:
         while ports:
             envelopes = await inbox.take()
             began = wall()
-            for found in envelopes:
+            for arrived in envelopes:
                 if wall() - began > TURN_S:  # other tasks of the loop have theirs
                     await asyncio.sleep(0)
                     began = wall()
-                envelope = self._clocks.in_time(name, found)
+                envelope = self._clocks.in_time(name, arrived)
                 if envelope.message is not Signal.TICK:
-                    await self.way.handle(station, *envelope, more=found is not envelopes[-1])
+                    await self.way.handle(station, *envelope, more=arrived is not envelopes[-1])
                 if envelope.message is Signal.END:
                     ports.discard(envelope.port)
                 if isinstance(envelope.message, Signal):
@@ -616,10 +616,10 @@ class Local:
 
 def _read_now(pages: Iterator[Message | Change]) -> list[Message | Change]:
     """Return the pages of rows that their giver may change from now on, up to a bad row, whose push is over."""
-    found = list[Message | Change]()
+    messages = list[Message | Change]()
     with suppress(ContractError):
-        found.extend(pages)
-    return found
+        messages.extend(pages)
+    return messages
 
 
 def _wake(line: deque[asyncio.Future[None]], most: int) -> None:

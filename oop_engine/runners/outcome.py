@@ -221,7 +221,7 @@ def in_a_table(
     lines.append(f"  late: {late.total:,}" + (f" ({_cut(str(late), _LINE)})" if late.total else ""))
     total = sum(sum(reasons.values()) for reasons in refused.values())
     lines.append(f"  refused: {total:,}")
-    reasons = [(source, *each) for source, found in refused.items() for each in found.items()]
+    reasons = [(source, *each) for source, rows in refused.items() for each in rows.items()]
     for source, reason, count in sorted(reasons, key=lambda each: -each[2])[:_REASONS]:
         lines.append(f"    {count:,} of {_cut(source, _NAME)}: {_cut(reason, _LINE)}")
     return "\n".join(lines)

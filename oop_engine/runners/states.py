@@ -33,21 +33,21 @@ def captured(
 
     O(bytes) to copy them; the rest is left to the functions.
     """
-    found: dict[str, Callable[[], bytes]] = {
+    states: dict[str, Callable[[], bytes]] = {
         name: partial(_packed, name, op, _frozen(name, op)) for name, op in operators.items()
     }
-    return found | {RUNNER: partial(pack, runner, frozen(own))}
+    return states | {RUNNER: partial(pack, runner, frozen(own))}
 
 
 def _frozen(node: str, operator: Operator) -> dict[str, Any]:
     """Return the state of an operator, of which it keeps no part."""
     whole = _whole(node, operator)
     try:
-        found: dict[str, Any] = frozen(whole)
+        states: dict[str, Any] = frozen(whole)
     except EngineError as error:
         error.args = (f"operator {node!r} ({type(operator).__name__}): its state cannot be saved: {error}",)
         raise
-    return found
+    return states
 
 
 def _whole(node: str, operator: Operator) -> dict[str, Any]:

@@ -206,21 +206,21 @@ class Way:
             try:
                 if emissions is None:
                     emissions = handle(operator, port, message, now)
-                found = next(emissions, DONE)
-                if found is not DONE and (
-                    found.__class__ is not tuple
-                    or len(found) != 2
-                    or found[1].__class__ not in EMITTED
-                    or found[0].__class__ is not int
-                    or not 0 <= found[0] < ports
+                emission = next(emissions, DONE)
+                if emission is not DONE and (
+                    emission.__class__ is not tuple
+                    or len(emission) != 2
+                    or emission[1].__class__ not in EMITTED
+                    or emission[0].__class__ is not int
+                    or not 0 <= emission[0] < ports
                 ):
-                    check_emission(operator, found, message)
+                    check_emission(operator, emission, message)
             except faults() as error:
                 blame(error, self._graph, station.name, operator, port, message)
             busy_s += wall() - began
-            if found is DONE:
+            if emission is DONE:
                 break
-            out, answer = found
+            out, answer = emission
             if at_edge:
                 now, answer = _at_edge(operator, message, now, answer)
             elif isinstance(answer, Page):

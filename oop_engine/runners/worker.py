@@ -212,27 +212,27 @@ class Worker:
                     self._emissions = handle(operator, self._port, self._message, now)
                     if one and self._tells:
                         self._emissions = self._ahead = Foresight(operator, self._emissions, self._tell)
-                found = next(self._emissions, DONE)
-                if found is not DONE and (
-                    found.__class__ is not tuple
-                    or len(found) != 2
-                    or found[1].__class__ not in EMITTED
-                    or found[0].__class__ is not int
-                    or not 0 <= found[0] < ports
+                emission = next(self._emissions, DONE)
+                if emission is not DONE and (
+                    emission.__class__ is not tuple
+                    or len(emission) != 2
+                    or emission[1].__class__ not in EMITTED
+                    or emission[0].__class__ is not int
+                    or not 0 <= emission[0] < ports
                 ):
-                    check_emission(operator, found, self._message)
+                    check_emission(operator, emission, self._message)
             except faults() as error:
                 blame(error, agenda.plan.name, self.name, operator, self._port, self._message)
-            if found is DONE:
+            if emission is DONE:
                 self._emissions = self._ahead = None
                 break
-            port, answer = found
+            port, answer = emission
             sent = self._emit(port, answer, moment, now, released)
             if one:
                 heappush(agenda.heap, (sent, 1, next(agenda.serial), self, *event[4:]))
                 seen = sent
                 break
-            rows += found[1].rows if isinstance(found[1], Page) else 0
+            rows += emission[1].rows if isinstance(emission[1], Page) else 0
             if rows >= _MOST:
                 busy_s += wall() - began
                 self._follow(moment)

@@ -25,10 +25,10 @@ __all__ = ["AskedChanges"]
 class AskedChanges:
     """The changes of a query that runs in micro-batches; ``frames``: the sources that are DataFrames."""
 
-    def __init__(self, job: Job, kept: Checkpoint, frames: Collection[str]) -> None:
-        self._job, self._kept, self._frames = job, kept, frames
+    def __init__(self, job: Job, checkpoint: Checkpoint, frames: Collection[str]) -> None:
+        self._job, self._kept, self._frames = job, checkpoint, frames
         self._door = Changes(job.cut.plan)
-        self._known = kept.changes() if job.changes else []
+        self._known = checkpoint.changes() if job.changes else []
         for frame in self._known:
             self._door.take(Change.of_frame(frame))
 
@@ -69,7 +69,7 @@ class AskedChanges:
 
     def _reached(self, operator: str) -> int:
         """Return the largest time that any subtask of an operator has seen.  O(bytes of their states)."""
-        [component] = [one for one in self._job.cut.components if operator in one.nodes]
+        [component] = [c for c in self._job.cut.components if operator in c.nodes]
         largest = Reached().largest
         for group in range(component.groups):
             state = self._kept.state_of(f"{component.number}-{group}")

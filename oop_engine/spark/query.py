@@ -42,7 +42,7 @@ class SparkQuery:
         job: Job,
         frames: Mapping[str, DataFrame],
         sink: Sink,
-        kept: Checkpoint,
+        checkpoint: Checkpoint,
         on_batch: Callable[[BatchDone], None] | None,
         balance: Balance,
     ) -> None:
@@ -50,14 +50,14 @@ class SparkQuery:
 
         spark.dataSource.register(RecordSource)
         self._spark, self._job, self._frames, self._sink = spark, job, frames, sink
-        self._kept = kept
+        self._kept = checkpoint
         self._packed = job.packed()
         self._stored = not job.subtasks  # in Spark's store
         self._on_batch = on_batch or (lambda done: None)
         edges = [edge for edge in job.cut.edges if edge.component is None]
         self._schemas = {edge.number: (edge.sink, edge.schema) for edge in edges}
         self._control = Control(balance, job.cut, job.assignments) if job.assignments else None
-        self._changes = AskedChanges(job, kept, frames)
+        self._changes = AskedChanges(job, checkpoint, frames)
         self._last = time.perf_counter()
         self.totals = Totals()
         self.batches: list[BatchDone] = []
@@ -106,7 +106,7 @@ class SparkQuery:
         ]
         if self._job.sources:
             parts.append(reader.format("oop-engine").option("job", self._packed.text).load())
-        return reduce(lambda one, other: one.union(other), parts)
+        return reduce(lambda left, right: left.union(right), parts)
 
     def _batch(self, records: DataFrame, number: int | None) -> None:
         """Run the tasks of a micro-batch, or of everything, hand results to the sink, add up the metrics."""

@@ -122,7 +122,7 @@ def run_on_spark(
         check_sink(sink)
     reads = [(f"source {name!r}", feed) for name, feed in feeds.items() if isinstance(feed, str | Path)]
     folders = (("sink", getattr(sink, "folder", None)), ("checkpoint", checkpoint))
-    check_apart(reads, [(of, path) for of, path in folders if isinstance(path, str | Path)])
+    check_apart(reads, [(name, path) for name, path in folders if isinstance(path, str | Path)])
     if order or arrival:
         schemas = schemas_of(graph.plan())
         frames = {name: feed for name, feed in feeds.items() if is_frame(feed)}
@@ -132,24 +132,24 @@ def run_on_spark(
     began = time.perf_counter()
     with ExitStack() as stack:
         stack.enter_context(terminable())
-        kept = Checkpoint(_folder(checkpoint, stack))
+        stored = Checkpoint(_folder(checkpoint, stack))
         graph = _at_rest(graph, feeds) if batch else graph
-        asked = _Asked(
-            graph, feeds, kept, sink or Memory(), batch=batch, groups=groups, score=score, rates=rates, split=split,
+        run = _Asked(
+            graph, feeds, stored, sink or Memory(), batch=batch, groups=groups, score=score, rates=rates, split=split,
             balance=balance, state=state, segments_per_batch=segments_per_batch, segment_rows=segment_rows,
             refusals=Refusals("run_on_spark", bad_rows),
         )  # fmt: skip
-        asked.check()
-        sources = asked.sources()
-        halves = asked.halves(sources)
+        run.check()
+        sources = run.sources()
+        halves = run.halves(sources)
         if spark is not None:
             check_workers(spark)
         spark = spark or stack.enter_context(session(master, settings, quick=quick))
         check_batches(spark)
-        query = asked.query(spark, sources, halves, on_batch)
+        query = run.query(spark, sources, halves, on_batch)
         start_s = time.perf_counter() - began
         query.all_at_once() if batch else query.in_batches(follow=follow)
-        return asked.outcome(query, start_s, time.perf_counter() - began - start_s)
+        return run.outcome(query, start_s, time.perf_counter() - began - start_s)
 
 
 def _at_rest(graph: Graph, feeds: Mapping[str, Feed]) -> Graph:

@@ -51,8 +51,8 @@ class Blocks:
         merged = self._open[_HIGH] > fresh[_LOW, 0]  # a suffix, for parts ascend
         if merged.any():
             joined = fresh[_LOW] < self._open[_HIGH, -1]  # a prefix
-            one = _joined(self._open[:, merged], fresh[:, joined])
-            self._open, fresh = self._open[:, ~merged], np.hstack([one, fresh[:, ~joined]])
+            merged_blocks = _joined(self._open[:, merged], fresh[:, joined])
+            self._open, fresh = self._open[:, ~merged], np.hstack([merged_blocks, fresh[:, ~joined]])
         self._open = np.hstack([self._open, fresh])
         self._close(max(self._open.shape[1] - _OPEN, 0))
 
@@ -78,12 +78,12 @@ class Blocks:
 def _parts(times: Ints) -> Ints:
     """Return size, least and largest value, and most lateness of each part of some tuples."""
     largest = np.maximum.accumulate(times)
-    least = np.minimum.accumulate(times[::-1])[::-1]
-    start = np.concatenate([[0], np.flatnonzero(largest[:-1] <= least[1:]) + 1])
+    least_after = np.minimum.accumulate(times[::-1])[::-1]
+    start = np.concatenate([[0], np.flatnonzero(largest[:-1] <= least_after[1:]) + 1])
     return np.stack(
         [
             np.diff(np.append(start, len(times))),
-            least[start],
+            least_after[start],
             np.maximum.reduceat(times, start),
             np.maximum.reduceat(behind(largest, times), start),
         ]

@@ -41,9 +41,9 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
     with (
         pa.OSFile(str(path)) as file,
         pa.CompressedInputStream(file, CODECS[path.suffix.lower()]) as stream,
-        io.BufferedReader(_Raw(stream), _BUFFER) as found,
+        io.BufferedReader(_Raw(stream), _BUFFER) as buffered,
     ):
-        yield found
+        yield buffered
 
 
 def share_read(path: Path, file: IO[bytes]) -> float | None:

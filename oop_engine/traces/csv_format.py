@@ -94,7 +94,7 @@ class CsvFormat:
 
         Several ``dates``, ``nulls`` and ``names`` have ``|`` in between; a delimiter may be ``tab`` or ``\\t``.
         """
-        found: dict[str, Any] = {}
+        options: dict[str, Any] = {}
         known = [f.name for f in fields(cls)]
         for option in _OPTION.split(text) if text else []:
             name, equals, value = option.partition("=")
@@ -103,14 +103,14 @@ class CsvFormat:
                 msg += did_you_mean(name, known)
                 raise UsageError(msg)
             if name in ("dates", "nulls", "names"):
-                found[name] = value if name == "dates" and "|" not in value else tuple(value.split("|"))
+                options[name] = value if name == "dates" and "|" not in value else tuple(value.split("|"))
             elif name == "header":
                 if value not in ("yes", "no"):
                     _refuse("header", "yes or no", value)
-                found[name] = value == "yes"
+                options[name] = value == "yes"
             else:
-                found[name] = _WORDS.get(value, value)
-        return cls(**found)
+                options[name] = _WORDS.get(value, value)
+        return cls(**options)
 
 
 def high_texts(encoding: str) -> str | None:
@@ -140,13 +140,13 @@ def _check_encoding(encoding: str) -> None:
 
 
 def _check_date(form: str) -> None:
-    found = re.findall("%(.)", form)
-    if "y" in found:
+    directives = re.findall("%(.)", form)
+    if "y" in directives:
         msg = f"CsvFormat: dates must have years of four digits (%Y); got {form!r}: a year of two digits has no century"
         raise UsageError(msg)
-    known = all(each in _DIRECTIVES for each in found) and len(set(found)) == len(found)
-    if not (known and "d" in found and "Y" in found and ("m" in found) != ("b" in found)):
+    known = all(each in _DIRECTIVES for each in directives) and len(set(directives)) == len(directives)
+    if not (known and "d" in directives and "Y" in directives and ("m" in directives) != ("b" in directives)):
         must = f"made of each of {' '.join('%' + each for each in _DIRECTIVES)} at most once, with day, month and year"
         _refuse("dates", must, form)
-    if ("I" in found) != ("p" in found) or ("I" in found and "H" in found):
+    if ("I" in directives) != ("p" in directives) or ("I" in directives and "H" in directives):
         _refuse("dates", "of 24 hours (%H), or of 12 with %I and %p", form)

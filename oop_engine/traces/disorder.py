@@ -154,18 +154,18 @@ class Disorder:
         """Yield the tuples by arrival, each run with the least event time of all that come later."""
         chunks = self._chunks()
         chunk = next(chunks, None)
-        held: list[Tuples] = []
+        pending: list[Tuples] = []
         skew = min(to_units(link.skew, self.unit) for link in self.links)
         while chunk is not None:
-            held.append(chunk)
+            pending.append(chunk)
             chunk = next(chunks, None)
             if chunk is None:
-                yield _Run(_by_arrival(held), None)
+                yield _Run(_by_arrival(pending), None)
                 return
             first = int(chunk[_TS].min())
-            ready, held = _split(held, before=first + skew)
+            ready, pending = _split(pending, before=first + skew)
             if ready:
-                yield _Run(_by_arrival(ready), min([first, *(int(part[_TS].min()) for part in held)]))
+                yield _Run(_by_arrival(ready), min([first, *(int(part[_TS].min()) for part in pending)]))
 
     def _chunks(self) -> Iterator[Tuples]:
         """Yield the tuples by event time, in chunks that are not empty."""
@@ -197,7 +197,7 @@ class Disorder:
         made[_TIE] = draw.integers(0, 1 << 62, size)
         for lull in link.lulls:
             begin, end = (to_units(length, self.unit, f"Disorder: lull of {link.name!r}") for length in lull)
-            made, ts = made[:, kept := (ts < begin) | (ts >= end)], ts[kept]
+            made, ts = made[:, stays := (ts < begin) | (ts >= end)], ts[stays]
         return made
 
     def _arrivals(self, ts: NDArray[np.int64], link: Link, draw: np.random.Generator) -> NDArray[np.int64]:
@@ -220,15 +220,15 @@ class _Run(NamedTuple):
 
 def _split(parts: list[Tuples], before: int) -> tuple[list[Tuples], list[Tuples]]:
     """Return the tuples that arrived before a moment, and the rest; parts that wait as a whole are not copied."""
-    ready, held = [], []
+    ready, pending = [], []
     for part in parts:
         arrived = part[_ARRIVAL] < before
         if arrived.any():
             ready.append(part[:, arrived])
             part = part[:, ~arrived]
         if part.shape[1]:
-            held.append(part)
-    return ready, held
+            pending.append(part)
+    return ready, pending
 
 
 def _by_arrival(parts: list[Tuples]) -> Tuples:
@@ -240,8 +240,8 @@ def _punctuation(run: _Run, step: int, bound: int) -> tuple[NDArray[np.int64], N
     """Return after how many tuples of a run the bound grows, and its new values: multiples of ``step``."""
     ts = run.tuples[_TS]
     last = int(ts[-1]) if run.rest is None else run.rest  # after the very last one comes the end
-    least = np.minimum.accumulate(np.append(ts[1:], last)[::-1])[::-1]
-    bounds = least // step * step
+    lowest_after = np.minimum.accumulate(np.append(ts[1:], last)[::-1])[::-1]
+    bounds = lowest_after // step * step
     before = np.concatenate([[bound], bounds[:-1]])
     grown = np.flatnonzero(bounds > before)
     return grown + 1, bounds[grown]

@@ -36,15 +36,15 @@ def is_trace(name: str) -> bool:
 
 def files_of(folder: Path, left_out: LeftOut, is_one: Callable[[str], bool] = is_trace) -> list[str]:
     """Return the names of the files of a folder that are read, in their order; others are ``left_out``."""
-    found = []
+    names = []
     for name in sorted(names_in(folder), key=partition_order):
         if is_hidden(name):
             continue
         if is_one(name) and (folder / name).is_file():
-            found.append(name)
+            names.append(name)
         else:
             left_out.tell(folder / name)
-    return found
+    return names
 
 
 class LeftOut:

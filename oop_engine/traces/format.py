@@ -58,8 +58,8 @@ class Marks:
     @classmethod
     def of(cls, fields: pa.Schema) -> Marks:
         """Return the marks found in the metadata of ``fields``; a missing one is ''."""
-        found = fields.metadata or {}
-        return cls(*(found.get(key.encode(), b"").decode() for key in TIME_KEYS))
+        metadata = fields.metadata or {}
+        return cls(*(metadata.get(key.encode(), b"").decode() for key in TIME_KEYS))
 
 
 class Reader(Protocol):

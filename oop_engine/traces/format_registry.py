@@ -76,20 +76,20 @@ def format_of(path: str | Path, format: str | None = None) -> str:
     >>> format_of("access.CSV.gz"), format_of("access.log", "jsonl")
     ('csv', 'jsonl')
     """
-    asked = format or without_codec(path).suffix.lower().lstrip(".")
-    if asked not in _OF_SUFFIX:
+    name = format or without_codec(path).suffix.lower().lstrip(".")
+    if name not in _OF_SUFFIX:
         if not format and Path(path).is_dir():
             msg = f"{path}: is a folder: give one of its files, or read all with scan({str(path)!r}) or GrowingFolder"
             raise UsageError(msg)
         known = sorted(_OF_SUFFIX)
-        hint = did_you_mean(asked, known)
-        msg = f"{path}: unknown trace format {asked!r}: use one of {', '.join(known)}{hint}"
+        hint = did_you_mean(name, known)
+        msg = f"{path}: unknown trace format {name!r}: use one of {', '.join(known)}{hint}"
         raise UsageError(msg)
-    found = _OF_SUFFIX[asked]
-    if is_compressed(path) and not found.compressed:
-        msg = f"{path}: format {found.name!r} is not read or written compressed: unpack it, or use another format"
+    chosen = _OF_SUFFIX[name]
+    if is_compressed(path) and not chosen.compressed:
+        msg = f"{path}: format {chosen.name!r} is not read or written compressed: unpack it, or use another format"
         raise UsageError(msg)
-    return found.name
+    return chosen.name
 
 
 def is_format(path: str | Path) -> bool:

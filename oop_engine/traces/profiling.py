@@ -161,8 +161,8 @@ class _Stream:
         self.lateness.add(lateness)
         self.larger_before.add(self._larger_before(times))
         self.blocks.add(times)
-        least = int(times.min())
-        self.first = least if self.first is None else min(self.first, least)
+        earliest = int(times.min())
+        self.first = earliest if self.first is None else min(self.first, earliest)
         self.largest = max(self.largest, int(times.max()))
         return lateness
 
@@ -205,8 +205,8 @@ class _Groups:
         keys = rows_of(pa.RecordBatch.from_arrays(self.index.keys(slots), names=list(self.by)))
         rows = self._sums[:, slots].T.tolist()
         return tuple(
-            GroupProfile(key, int(tuples), int(late), int(most), behind / tuples)
-            for key, (tuples, late, most, behind) in zip(keys, rows, strict=True)
+            GroupProfile(key, int(tuples), int(late), int(most), lag / tuples)
+            for key, (tuples, late, most, lag) in zip(keys, rows, strict=True)
         )
 
 
@@ -247,11 +247,11 @@ def _shape(stream: _Stream) -> str:
 
 
 def _candidates(stream: _Stream, groups: _Groups, unit: str, rate: float) -> tuple[Candidate, ...]:
-    found = _slacks(stream.lateness, "{}", unit, rate)
+    candidates = _slacks(stream.lateness, "{}", unit, rate)
     if groups.by:
         by = ", ".join(map(repr, groups.by))
-        found += _slacks(groups.lateness, f"PerGroup({{}}, by=({by},))", unit, rate)
-    return tuple(found)
+        candidates += _slacks(groups.lateness, f"PerGroup({{}}, by=({by},))", unit, rate)
+    return tuple(candidates)
 
 
 def _slacks(seen: Histogram, policy: str, unit: str, rate: float) -> list[Candidate]:

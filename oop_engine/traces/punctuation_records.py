@@ -52,8 +52,8 @@ def punctuation_of(frame: list[Any]) -> Punctuation:
             return _group_wise(batches[0], np.frombuffer(below, "<i8").astype(np.int64))
         case ["joint", list(bounds)]:
             return _joint(bounds)
-        case ["watermark", ["linear" | "group-wise", *_] as of]:
-            return _soft(punctuation_of(of))
+        case ["watermark", ["linear" | "group-wise", *_] as body]:
+            return _soft(punctuation_of(body))
     msg = f"unknown frame {str(frame[:1])[:40]}"
     raise ValueError(msg)
 
@@ -79,9 +79,9 @@ def is_punctuation(record: Mapping[str, Any], names: Sequence[str]) -> bool:
 
 def punctuation_of_body(body: Any, columns: pa.Schema) -> Punctuation:
     """Return the punctuation that an object describes, as JSON has it; raises ``ValueError`` if there is none."""
-    if (found := _of_body(body, columns)) is not None:
+    if (punctuation := _of_body(body, columns)) is not None:
         arrival = body.get("arrival")
-        return found if arrival is None else arriving(found, _integer("arrival", arrival))
+        return punctuation if arrival is None else arriving(punctuation, _integer("arrival", arrival))
     msg = (
         'a punctuation must read like {"below": 60}, {"groups": {"src": ["a", "b"]}, "below": [60, 120]}, '
         f'{{"joint": {{"ts": 10}}}} or {{"watermark": {{"below": 60}}}}; got {str(body)[:80]!r}'
@@ -91,24 +91,24 @@ def punctuation_of_body(body: Any, columns: pa.Schema) -> Punctuation:
 
 def _of_body(body: Any, columns: pa.Schema) -> Punctuation | None:
     match body:
-        case {"watermark": {"below": _} as of}:
-            soft = _of_body(of, columns)
+        case {"watermark": {"below": _} as inner}:
+            soft = _of_body(inner, columns)
             return None if soft is None else _soft(soft)
         case {"joint": dict(bounds)}:
             return _joint(list(bounds.items()))
         case {"groups": dict(groups), "below": list(below)}:
             keys = {name: _keys(name, values, columns) for name, values in groups.items()}
             if len({len(values) for values in keys.values()}) == 1:
-                least = np.array([_bound(value) for value in below], np.int64)
-                return _group_wise(pa.RecordBatch.from_pydict(keys), least)
+                below_each = np.array([_bound(value) for value in below], np.int64)
+                return _group_wise(pa.RecordBatch.from_pydict(keys), below_each)
         case {"below": below, **more} if "groups" not in more:
             return Linear(_bound(below))
     return None
 
 
-def _soft(of: Punctuation) -> Watermark:
-    assert isinstance(of, Linear | GroupWise)
-    return Watermark(of)
+def _soft(bounds: Punctuation) -> Watermark:
+    assert isinstance(bounds, Linear | GroupWise)
+    return Watermark(bounds)
 
 
 def fit_punctuation(punctuation: Punctuation, columns: pa.Schema) -> Punctuation:

@@ -266,13 +266,13 @@ def _format_of(path: Path, asked: str | None, csv: CsvFormat | None) -> str:
 def _of_folders(
     path: Path,
     reader: Reader,
-    found: Mapping[str, str | None],
+    values: Mapping[str, str | None],
     types: Mapping[str, pa.DataType],
     schema: Schema | None,
 ) -> dict[str, pa.Array]:
     """Add the columns of folders that the file lacks to its fields; return one value of each."""
     constants = {}
-    for name, text in found.items():
+    for name, text in values.items():
         if name not in reader.fields.names:
             declared = schema is not None and name in schema.names
             kind = schema.type_of(name) if schema is not None and declared else types.get(name, pa.string())

@@ -58,9 +58,9 @@ def wanted(fields: pa.Schema, schema: Schema, arrival: str | None) -> pa.Schema:
     """Return the columns to read from a file of ``fields``: the schema's, and that of arrival."""
     if arrival is None or arrival in schema.names:
         return schema.fields
-    found = fields.field(arrival).type if arrival in fields.names else pa.null()
-    known = pa.types.is_timestamp(found) or pa.types.is_integer(found)
-    return schema.fields.append(pa.field(arrival, found if known else schema.type_of(schema.progressing)))
+    kind = fields.field(arrival).type if arrival in fields.names else pa.null()
+    known = pa.types.is_timestamp(kind) or pa.types.is_integer(kind)
+    return schema.fields.append(pa.field(arrival, kind if known else schema.type_of(schema.progressing)))
 
 
 def check_names(path: Path, fields: pa.Schema) -> None:
@@ -93,30 +93,30 @@ def _check_names_in(kind: pa.DataType) -> None:
 
 def check_fields(path: Path, reader: Reader, schema: Schema, arrival: str | None) -> None:
     """Raise ``TraceError`` if the file cannot give these columns, by their names and types."""
-    found = reader.fields
-    there = set(found.names)
+    given = reader.fields
+    there = set(given.names)
     times = [schema.progressing, *([] if arrival is None else [arrival])]
     needed = [*times, *([] if reader.sparse else schema.names)]
-    for name in [] if reader.sparse and not len(found) else needed:
+    for name in [] if reader.sparse and not len(given) else needed:
         if name not in there:
-            raise _lacks(path, name, found)
+            raise _lacks(path, name, given)
     _check_unit(path, reader, schema, arrival)
-    columns = wanted(found, schema, arrival)
+    columns = wanted(given, schema, arrival)
     if reader.guessed:
         check_texts(path, columns, nested=getattr(reader, "nested", False))
     else:
-        check_types(path, found, columns)
+        check_types(path, given, columns)
     if arrival is not None:
         _check_arrival(path, schema, columns.field(arrival))
 
 
-def check_types(path: Path, found: pa.Schema, columns: pa.Schema) -> None:
-    """Raise ``TraceError`` unless ``found`` has all ``columns``, of types whose values can become theirs."""
-    there = set(found.names)
+def check_types(path: Path, given: pa.Schema, columns: pa.Schema) -> None:
+    """Raise ``TraceError`` unless ``given`` has all ``columns``, of types whose values can become theirs."""
+    there = set(given.names)
     for field in columns:
         if field.name not in there:
-            raise _lacks(path, field.name, found)
-        if not converts(kind := found.field(field.name).type, field.type):
+            raise _lacks(path, field.name, given)
+        if not converts(kind := given.field(field.name).type, field.type):
             msg = (
                 f"{path}: column {field.name!r} must be {field.type}; got {kind}: {way_out(kind, field.type)}"
             )
@@ -132,9 +132,9 @@ def check_texts(path: Path, columns: pa.Schema, *, nested: bool = False) -> None
             raise TraceError(msg)
 
 
-def _lacks(path: Path, name: str, found: pa.Schema) -> TraceError:
-    hint = did_you_mean(name, found.names) or ": name one of them"
-    return TraceError(f"{path}: no column {name!r}; there are {some(found.names)}{hint}")
+def _lacks(path: Path, name: str, given: pa.Schema) -> TraceError:
+    hint = did_you_mean(name, given.names) or ": name one of them"
+    return TraceError(f"{path}: no column {name!r}; there are {some(given.names)}{hint}")
 
 
 def _check_unit(path: Path, reader: Reader, schema: Schema, arrival: str | None) -> None:
@@ -244,13 +244,13 @@ class Validation:
         good = np.ones(rows.num_rows, np.bool_)
         if rows.schema.get_field_index(REFUSED) >= 0:
             rows = self._refuse_lines(rows, good)
-        found = {
+        cells = {
             name: self._in_codes(name, column) if name in self._coded else _sound(column)
             for name, column in zip(rows.schema.names, rows.columns, strict=True)
         }
-        rows = pa.RecordBatch.from_pydict(found)
+        rows = pa.RecordBatch.from_pydict(cells)
         for field in self._fields:
-            column, bad = found[field.name], None
+            column, bad = cells[field.name], None
             if not pa.types.is_dictionary(column.type):
                 column, bad = converted(column, field.type)
             columns[field.name] = column
@@ -272,9 +272,9 @@ class Validation:
         texts, known = column.dictionary, self._texts.get(name)
         if known is not None and _equal(known, texts) and _fit(column.indices, len(texts)):
             return column
-        found = _coded(column)
-        self._texts[name] = texts if found is column and not texts.null_count else None
-        return found
+        coded = _coded(column)
+        self._texts[name] = texts if coded is column and not texts.null_count else None
+        return coded
 
     def _refuse_lines(self, rows: pa.RecordBatch, good: NDArray[np.bool_]) -> pa.RecordBatch:
         """Refuse rows that the reader could not parse; return the columns without the two that mark them."""
@@ -308,8 +308,8 @@ class Validation:
         self._refuse(rows, f"{field.name}: cannot read other values as {field.type}", fresh)
 
     def _hint(self, value: pa.Scalar, kind: pa.DataType) -> str:
-        found = value.as_py()
-        text = found.decode(errors="replace") if isinstance(found, bytes) else found
+        raw = value.as_py()
+        text = raw.decode(errors="replace") if isinstance(raw, bytes) else raw
         if not isinstance(text, str):
             return ""
         if zone := zone_hint(text, kind):
@@ -452,10 +452,10 @@ def _in_unit(column: pa.Array, unit: str) -> NDArray[np.int64]:
 
 
 def _shown(value: pa.Scalar) -> str:
-    found = values_of(pa.array([value], value.type))[0]
-    return repr(found.decode(errors="replace") if isinstance(found, bytes) else found)[:60]
+    shown = values_of(pa.array([value], value.type))[0]
+    return repr(shown.decode(errors="replace") if isinstance(shown, bytes) else shown)[:60]
 
 
 def _mask(array: pa.Array) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = array.to_numpy(zero_copy_only=False)
-    return found
+    mask: NDArray[np.bool_] = array.to_numpy(zero_copy_only=False)
+    return mask

@@ -50,19 +50,19 @@ class FarTimes:
         self._reach: dict[
             str, tuple[int, int, int, int]
         ] = {}  # seen, and from when to when is not far from now
-        self._schemas = {name: one for name, one in schemas.items() if one.unit in TIME_UNITS}
+        self._schemas = {name: schema for name, schema in schemas.items() if schema.unit in TIME_UNITS}
 
     def see(self, source: str, page: Page) -> None:
         """Look at the times of a page.  O(rows), which the next who asks for them is spared."""
         if (schema := self._schemas.get(source)) is None or not page.rows:
             return
         low, high = page.reach_of(page.times)
-        first, last, least, most = self._reach.get(source) or self._begun(source, schema, low, high)
+        first, last, low_limit, high_limit = self._reach.get(source) or self._begun(source, schema, low, high)
         if first <= low and high <= last:
             return
         first, last = min(low, first), max(high, last)
-        self._reach[source] = first, last, least, most
-        if least <= first and last <= most and last - first <= (most - least) // 2:
+        self._reach[source] = first, last, low_limit, high_limit
+        if low_limit <= first and last <= high_limit and last - first <= (high_limit - low_limit) // 2:
             return  # as mostly
         if (words := far_times(schema, first, last)) is not None:
             del self._schemas[source]

@@ -146,11 +146,11 @@ class Intake:
             return _NONE
 
         def made(start: int, stop: int) -> Page:
-            some = rows[start:stop]
-            few = packed_rows(self._schema, some) if stop - start <= FEW else None
+            part = rows[start:stop]
+            few = packed_rows(self._schema, part) if stop - start <= FEW else None
             if few is not None:
                 return few
-            columns = zip(*some, strict=True)
+            columns = zip(*part, strict=True)
             return Page.of(self._schema, dict(zip(self._schema.names, columns, strict=True)))
 
         def row(at: int) -> tuple[int, dict[str, Any]]:
@@ -191,8 +191,8 @@ class Intake:
 
     def _is_columns(self, given: Mapping[Any, Any]) -> bool:
         """Return whether a mapping has columns: its progressing attribute is a list or an array."""
-        found = [given[time]] if (time := self._schema.progressing) in given else list(given.values())
-        return bool(found) and all(map(is_column, found))
+        columns = [given[time]] if (time := self._schema.progressing) in given else list(given.values())
+        return bool(columns) and all(map(is_column, columns))
 
     def _is_punctuation(self, given: Any) -> bool:
         """Return whether a mapping is punctuation, as in JSON lines."""
@@ -267,8 +267,8 @@ class Intake:
                 middle = (start + stop) // 2
                 return pages(start, middle) + pages(middle, stop)
 
-        found = pages(0, count)
-        return found if len(found) == 1 else [concat(self._schema, found)] if found else _NONE
+        good = pages(0, count)
+        return good if len(good) == 1 else [concat(self._schema, good)] if good else _NONE
 
     def _reason(self, values: Mapping[str, Any], text: str) -> str:
         """Return the reason to refuse a row, in the words of a trace."""

@@ -19,8 +19,8 @@ def check_feeds(call: str, graph: str, feeds: Mapping[str, Any], sources: list[s
     """Raise ``UsageError`` unless ``feeds`` has one for each source, and none is the path of a file."""
     files = [feeds] if not isinstance(feeds, Mapping) else feeds.values()
     for wrong in (feed for feed in files if feed is feeds or isinstance(feed, str | bytes | PathLike)):
-        of = f"rows by source, such as {{{sources[0]!r}: rows}} or {{{sources[0]!r}: open_trace(path, time=...)}}"
-        msg = f"{call}: feeds must be {of}; got {wrong if isinstance(wrong, str) else type(wrong).__name__}"
+        form = f"rows by source, such as {{{sources[0]!r}: rows}} or {{{sources[0]!r}: open_trace(path, time=...)}}"
+        msg = f"{call}: feeds must be {form}; got {wrong if isinstance(wrong, str) else type(wrong).__name__}"
         raise UsageError(msg)
     if set(feeds) != set(sources):
         got = f"got feeds for {', '.join(feeds) or 'none'}"

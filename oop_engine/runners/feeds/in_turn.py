@@ -21,14 +21,14 @@ class InTurn:
 
     def behind(self, messages: Iterable[Message]) -> Iterator[Message]:
         """Yield the messages of a trace; a row that arrived before the last one of earlier traces arrives with that."""
-        least = self._last
+        earliest = self._last
         for message in messages:
             if not isinstance(message, Page) or message.arrival is None or not len(message):
                 yield message
                 continue
             arrival = message.arrival
-            if arrival[0] < least:
-                arrival = np.maximum(arrival, least)
+            if arrival[0] < earliest:
+                arrival = np.maximum(arrival, earliest)
                 message = Page(message.schema, message.batch, arrival)
             self._last = int(arrival[-1])
             yield message

@@ -68,9 +68,9 @@ class RowReader:
             self._reads[kind] = reads = self._reader_of(row)
         return reads(row)
 
-    def _all_of(self, of: Callable[[Any], Any]) -> Reads:
+    def _all_of(self, getter: Callable[[Any], Any]) -> Reads:
         """Return a function that reads the values of a row; lists in it are copied, for the row may be used again."""
-        values: Reads = of if self._width > 1 else lambda row: (of(row),)
+        values: Reads = getter if self._width > 1 else lambda row: (getter(row),)
         return (lambda row: still(tuple(values(row)))) if self.changes else values
 
     def _reader_of(self, row: Any) -> Reads:
@@ -121,8 +121,8 @@ def by_name(row: Any) -> Mapping[Any, Any]:
     if (names := _names_in_dtype(row)) is not None:
         return {name: row[name] for name in names}
     if hasattr(row, "asDict"):  # a row of Spark
-        found: Mapping[Any, Any] = row.asDict()
-        return found
+        values: Mapping[Any, Any] = row.asDict()
+        return values
     return {name: row[name] for name in row.keys()}  # noqa: SIM118  (a row of sqlite3)
 
 

@@ -28,9 +28,9 @@ def still(value: Any) -> Any:
     if value.__class__ in _CONSTANT:
         return value
     if isinstance(value, Mapping):
-        return {key: one if one.__class__ in _CONSTANT else still(one) for key, one in value.items()}
+        return {key: item if item.__class__ in _CONSTANT else still(item) for key, item in value.items()}
     if value.__class__ in (list, tuple):
-        return value.__class__(one if one.__class__ in _CONSTANT else still(one) for one in value)
+        return value.__class__(item if item.__class__ in _CONSTANT else still(item) for item in value)
     if isinstance(value, bytearray | memoryview):
         return bytes(value)
     return value.copy() if isinstance(value, np.ndarray) else value

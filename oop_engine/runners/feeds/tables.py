@@ -45,8 +45,8 @@ def is_column(values: Any) -> bool:
 
 def value_at(column: Any, at: int) -> Any:
     """Return a value of a column, by its place."""
-    one = part(column, at, at + 1)
-    return values_of(one)[0] if isinstance(one, pa.Array | pa.ChunkedArray) else objects(one)[0]
+    cell = part(column, at, at + 1)
+    return values_of(cell)[0] if isinstance(cell, pa.Array | pa.ChunkedArray) else objects(cell)[0]
 
 
 def fields_of_array(given: Any) -> tuple[str, ...] | None:

@@ -45,20 +45,20 @@ def segments_of(
 ) -> dict[str, Segments]:
     """Return every feed in segments; those given as rows and messages are spooled together, below ``folder``."""
     schemas = schemas_of(plan)
-    found: dict[str, Segments] = {}
+    by_source: dict[str, Segments] = {}
     messages: dict[str, Any] = {}
     for name, feed in feeds.items():
         match feed:
             case str() | Path():
-                found[name] = Files(str(Path(feed).absolute()), schemas[name])
+                by_source[name] = Files(str(Path(feed).absolute()), schemas[name])
             case Segments():
-                found[name] = feed
+                by_source[name] = feed
             case _:
                 messages[name] = feed
     if messages:
         of_them = {name: schemas[name] for name in messages}
-        found |= spool(messages, of_them, folder / "feeds", rows, Changes(plan), refusals)
-    return {name: found[name] for name in schemas if name in found}
+        by_source |= spool(messages, of_them, folder / "feeds", rows, Changes(plan), refusals)
+    return {name: by_source[name] for name in schemas if name in by_source}
 
 
 def schemas_of(plan: Plan) -> dict[str, Schema]:

@@ -24,27 +24,27 @@ def arrow_type_of(kind: Any) -> pa.DataType | None:
         return None
 
 
-def spark_way_out(name: str, found: pa.DataType | None, wanted: pa.DataType, unit: str) -> str:
-    """Return the call of Spark that makes a column of type ``found`` one of ``wanted``; ``unit``: of its numbers.
+def spark_way_out(name: str, given: pa.DataType | None, wanted: pa.DataType, unit: str) -> str:
+    """Return the call of Spark that makes a column of type ``given`` one of ``wanted``; ``unit``: of its numbers.
 
     >>> spark_way_out("ts", pa.timestamp("us", "UTC"), pa.int64(), "s")
     "frame.withColumn('ts', F.unix_seconds('ts')), or declare it as timestamp[us, tz=UTC]"
     >>> spark_way_out("ts", pa.timestamp("us", "UTC"), pa.timestamp("s"), "s")
     "frame.withColumn('ts', F.col('ts').cast('timestamp_ntz')), or declare it as timestamp[us, tz=UTC]"
     """
-    if found is None:
+    if given is None:
         return "select or convert it before"
-    call = _call(name, found, wanted, unit)
-    return f"frame.withColumn({name!r}, {call}), or declare it as {found}" if call else way_out(found, wanted)
+    call = _call(name, given, wanted, unit)
+    return f"frame.withColumn({name!r}, {call}), or declare it as {given}" if call else way_out(given, wanted)
 
 
-def _call(name: str, found: pa.DataType, wanted: pa.DataType, unit: str) -> str:
+def _call(name: str, given: pa.DataType, wanted: pa.DataType, unit: str) -> str:
     """Return the call; '' where there is none to recommend."""
     times, types, function = pa.types.is_timestamp, pa.types, _FUNCTIONS.get(unit)
-    if times(found) and times(wanted):
+    if times(given) and times(wanted):
         return f"F.col({name!r}).cast('timestamp{'' if wanted.tz else '_ntz'}')"
-    if function and times(found) and found.tz and types.is_integer(wanted):
+    if function and times(given) and given.tz and types.is_integer(wanted):
         return f"F.unix_{function}({name!r})"
-    if function and types.is_integer(found) and times(wanted) and wanted.tz:
+    if function and types.is_integer(given) and times(wanted) and wanted.tz:
         return f"F.timestamp_{function}({name!r})"
     return ""

@@ -56,17 +56,17 @@ def check_frames(frames: Mapping[str, DataFrame], schemas: Mapping[str, Schema],
 
 def _check_column(source: str, frame: DataFrame, field: pa.Field, unit: str) -> None:
     """Raise ``TraceError`` unless a DataFrame has a column once, of a type that has values of ``field``."""
-    found = [other for other in frame.schema if other.name == field.name]
-    if not found:
+    columns = [other for other in frame.schema if other.name == field.name]
+    if not columns:
         got = ", ".join(frame.columns)
         msg = f"source {source!r}: its DataFrame has no column {field.name!r}; it has {got}: select or rename before"
         raise TraceError(msg)
-    if len(found) > 1 or not _is_found(frame, field.name):
+    if len(columns) > 1 or not _is_found(frame, field.name):
         same = ", ".join(name for name in frame.columns if name.lower() == field.name.lower())
         must = f"its DataFrame must have one column {field.name!r}"
         msg = f"source {source!r}: {must}; it has {same}: drop or rename before"
         raise TraceError(msg)
-    [column] = found
+    [column] = columns
     kind = arrow_type_of(column.dataType)
     if kind is None or not converts(kind, field.type):
         given = column.dataType.simpleString()
@@ -100,8 +100,8 @@ def records_of_frame(frame: DataFrame, source: str, schema: Schema, job: Job) ->
     records = columns.mapInArrow(_to_records(job, source, schema), DDL)
     if frame.isStreaming:
         return records
-    one = frame.sparkSession.range(1)
-    return records.union(one.mapInArrow(_the_end(job, source), DDL))
+    one_row = frame.sparkSession.range(1)
+    return records.union(one_row.mapInArrow(_the_end(job, source), DDL))
 
 
 def _router(job: Job, source: str) -> tuple[Router, tuple[str, ...]]:

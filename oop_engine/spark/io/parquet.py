@@ -107,8 +107,8 @@ class Parquet:
             folder.claim(self._query)
             folder.put(files)
             if self._again:  # only the first batch of a run can have been here before
-                kept = {folder.path / file.place for file in files}
-                for path in set(folder.of_batch(batch)) - kept:
+                committed = {folder.path / file.place for file in files}
+                for path in set(folder.of_batch(batch)) - committed:
                     path.unlink()
             made |= sizes_of(name, folder, files)
         self._again = False
@@ -171,11 +171,11 @@ def folder_of(kind: str, folder: str | Path, name: str) -> ResultFolder:
 
 def by_table(made: Mapping[str, int]) -> dict[str, dict[str, int]]:
     """Return the files of each sink of the graph, by their places in its folder, with their bytes."""
-    found: dict[str, dict[str, int]] = {}
+    by_table: dict[str, dict[str, int]] = {}
     for path, size in made.items():
         name, _, place = path.partition("/")
-        found.setdefault(name, {})[place] = size
-    return found
+        by_table.setdefault(name, {})[place] = size
+    return by_table
 
 
 def sizes_of(name: str, folder: ResultFolder, files: Iterable[Written]) -> dict[str, int]:

@@ -111,18 +111,19 @@ def spool(
     else:
         _check_same(feeds, schemas, index)
     try:
-        found = json.loads(index.read_text())
-        clocks = tuple(tuple(clock) if clock else None for clock in found["clocks"])
+        content = json.loads(index.read_text())
+        clocks = tuple(tuple(clock) if clock else None for clock in content["clocks"])
         changes_at = {
-            int(segment): [*map(Change.of_frame, some)] for segment, some in found.get("changes", {}).items()
+            int(segment): [*map(Change.of_frame, frames)]
+            for segment, frames in content.get("changes", {}).items()
         }
         return {
             name: Spooled(
                 str(folder / name),
                 schemas[name],
-                found["arrives"][name],
+                content["arrives"][name],
                 clocks,
-                tuple(found["hashes"][name]),
+                tuple(content["hashes"][name]),
                 changes_at,
             )
             for name in feeds
@@ -221,8 +222,8 @@ class _Spool:
             msg = f"feed {part.source!r}: no operator takes changes; got version {part.message.version}"
             raise ContractError(msg)
         change = self._door.admitted(part.message)[0]
-        written = self._door.written(change)
-        self._changes.setdefault(len(self._clocks), []).append(written.frame())
+        plain_change = self._door.written(change)
+        self._changes.setdefault(len(self._clocks), []).append(plain_change.frame())
 
     def _segment(self, parts: list[_Part], following: int | None) -> None:
         """Write the messages before the moment ``following``; None: it is the last segment."""

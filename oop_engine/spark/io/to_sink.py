@@ -65,11 +65,11 @@ def _results(
 
 
 def _tables(outlets: Outlets, records: Iterable[Record]) -> dict[str, pa.Table]:
-    found: dict[str, list[pa.RecordBatch]] = {name: [] for name, _ in outlets.values()}
+    batches: dict[str, list[pa.RecordBatch]] = {name: [] for name, _ in outlets.values()}
     for record in records:
         name, schema = outlets[record.edge]
-        found[name] += [m.batch for m in unpack_messages(schema, record.body) if isinstance(m, Page)]
-    return {n: pa.Table.from_batches(found[n], schema=schema.fields) for n, schema in outlets.values()}
+        batches[name] += [m.batch for m in unpack_messages(schema, record.body) if isinstance(m, Page)]
+    return {n: pa.Table.from_batches(batches[n], schema=schema.fields) for n, schema in outlets.values()}
 
 
 def _partition() -> int:

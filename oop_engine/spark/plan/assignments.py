@@ -33,8 +33,8 @@ class AssignmentFolder:
         """Return the assignments of a version; raises ``SnapshotError`` if they cannot be read."""
         path = self._path(version)
         try:
-            found = json.loads(path.read_text())
-            return {int(component): tuple(map(int, places)) for component, places in found.items()}
+            content = json.loads(path.read_text())
+            return {int(component): tuple(map(int, places)) for component, places in content.items()}
         except (OSError, ValueError, TypeError, AttributeError) as error:
             state = "is damaged" if path.exists() else "is missing"
             msg = f"{path} {state}: restore the file, or start with an empty folder"

@@ -108,8 +108,8 @@ def unevenness(places: Sequence[int], loads: ArrayLike, shards: int) -> float:
     >>> unevenness((0, 0, 1), [6, 3, 3], shards=2)
     1.5
     """
-    of = loads_of_shards(places, loads, shards)
-    return float(of.max() * shards / of.sum()) if of.any() else 1.0
+    of_shards = loads_of_shards(places, loads, shards)
+    return float(of_shards.max() * shards / of_shards.sum()) if of_shards.any() else 1.0
 
 
 def rebalanced(places: Sequence[int], loads: Sequence[int], shards: int) -> Assignment:
@@ -122,15 +122,15 @@ def rebalanced(places: Sequence[int], loads: Sequence[int], shards: int) -> Assi
     >>> rebalanced((0, 0, 0, 1), loads=[5, 3, 2, 0], shards=2)
     (1, 0, 0, 1)
     """
-    of, found = np.asarray(loads, np.int64), np.array(places, np.int64)
+    weights, assigned = np.asarray(loads, np.int64), np.array(places, np.int64)
     while True:
-        sums = np.bincount(found, of, shards)
-        most, least = int(sums.argmax()), int(sums.argmin())
-        gap = sums[most] - sums[least]
-        movable = np.flatnonzero((found == most) & (of > 0) & (of < gap))
+        sums = np.bincount(assigned, weights, shards)
+        heaviest, lightest = int(sums.argmax()), int(sums.argmin())
+        gap = sums[heaviest] - sums[lightest]
+        movable = np.flatnonzero((assigned == heaviest) & (weights > 0) & (weights < gap))
         if not movable.size:
-            return tuple(found.tolist())
-        found[movable[np.abs(2 * of[movable] - gap).argmin()]] = least
+            return tuple(assigned.tolist())
+        assigned[movable[np.abs(2 * weights[movable] - gap).argmin()]] = lightest
 
 
 class Balancer:

@@ -75,31 +75,31 @@ class _Cutter:
     @cached_property
     def source_of(self) -> dict[str, str]:
         """The source of each node that is in a source chain."""
-        found = {n.name: n.name for n in self.plan.of_kind("source")}
+        source_of = {n.name: n.name for n in self.plan.of_kind("source")}
         for node in self.plan.of_kind("operator"):
-            sources = {found.get(s.node, "") for s in node.inputs}
+            sources = {source_of.get(s.node, "") for s in node.inputs}
             keys = self.plan.operator(node.name).partition_keys(self.plan.inputs(node.name))
             alone = len(sources) == 1 and not sources & {"", *self.unordered} and not keys
             if alone and node.name not in self.in_shards:
-                found[node.name] = sources.pop()
-        return found
+                source_of[node.name] = sources.pop()
+        return source_of
 
     @cached_property
     def without_order(self) -> set[str]:
         """The nodes whose tuples have no order of arrival, and no generator of punctuation in front."""
-        found = set(self.unordered)
+        unordered = set(self.unordered)
         for node in self.plan.of_kind("operator"):
             makes = self.plan.operator(node.name).makes_progress
-            if not makes and not found.isdisjoint(stream.node for stream in node.inputs):
-                found.add(node.name)
-        return found
+            if not makes and not unordered.isdisjoint(stream.node for stream in node.inputs):
+                unordered.add(node.name)
+        return unordered
 
     @cached_property
     def components(self) -> list[Nodes]:
         apart = self.source_of.keys() | self.in_shards.keys()
-        behind = [n.name for n in self.plan.of_kind("operator") if n.name not in apart]
+        remaining = [n.name for n in self.plan.of_kind("operator") if n.name not in apart]
         shards = [frozenset([name]) for name in self.in_shards]
-        return [*shards, *fused(self.plan, behind, self.score, self.rates)]
+        return [*shards, *fused(self.plan, remaining, self.score, self.rates)]
 
     @cached_property
     def divisions(self) -> list[Division]:

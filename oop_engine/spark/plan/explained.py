@@ -35,18 +35,18 @@ def reasons(cut: Cut, component: Component) -> Iterator[str]:
     edges = [cut.edges[number] for number in component.inlets]
     before = [next((c for c in cut.components if e.stream.node in c.nodes), None) for e in edges]
     read: dict[str, list[str]] = {}
-    for edge in (edge for edge, one in zip(edges, before, strict=True) if one is None):
+    for edge in (edge for edge, sender in zip(edges, before, strict=True) if sender is None):
         read.setdefault(_by(edge), []).append(repr(_stream(edge)))
     for by, streams in read.items():
         where = "is read in one place, and is" if len(streams) == 1 else "are each read in one place, and are"
         yield f"{', '.join(streams)} {where} wanted {by}"
-    for one in {one.number: one for one in before if one is not None}.values():
-        if one.level == SHARDS:
-            yield f"{one.name} is in shards, so tuples of one group may be in any of them"
+    for other in {sender.number: sender for sender in before if sender is not None}.values():
+        if other.level == SHARDS:
+            yield f"{other.name} is in shards, so tuples of one group may be in any of them"
             continue
-        together: Nodes = frozenset([*one.nodes, *component.nodes])
+        together: Nodes = frozenset([*other.nodes, *component.nodes])
         why = _why(division(cut.plan, together))
-        yield f"{one.name} is divided {_attributes(one)}, {component.name} {_attributes(component)}: {why}"
+        yield f"{other.name} is divided {_attributes(other)}, {component.name} {_attributes(component)}: {why}"
 
 
 def plain(cut: Cut) -> dict[str, Any]:

@@ -63,44 +63,44 @@ def _fused(parts: _Parts, score: Score, rates: Mapping[Stream, int]) -> list[Nod
 
 def _islands(plan: Plan, nodes: list[str]) -> list[list[str]]:
     """Return the nodes in sets that are not connected with each other, in order."""
-    of = {name: {name} for name in nodes}
+    island_of = {name: {name} for name in nodes}
     for name in nodes:
         for stream in plan.node(name).inputs:
-            if stream.node in of and of[stream.node] is not of[name]:
-                of[name] |= of[stream.node]
-                of.update(dict.fromkeys(of[name], of[name]))
-    distinct = {id(island): island for island in of.values()}
+            if stream.node in island_of and island_of[stream.node] is not island_of[name]:
+                island_of[name] |= island_of[stream.node]
+                island_of.update(dict.fromkeys(island_of[name], island_of[name]))
+    distinct = {id(island): island for island in island_of.values()}
     return [[name for name in nodes if name in island] for island in distinct.values()]
 
 
 def division(plan: Plan, nodes: Nodes) -> Division | None:
     """Return how ``nodes`` can be divided together; None: not by the same columns."""
-    found: list[list[Key]] = []
+    by_operator: list[list[Key]] = []
     for name in sorted(nodes):
         operator, inputs = plan.operator(name), plan.inputs(name)
         keys = operator.partition_keys(inputs)
         if keys is None:
             continue
         traced = [_merged([_trace(plan, nodes, name, p, c) for p, c in enumerate(key)]) for key in keys]
-        found.append([key for key in traced if key])
-    if not found:
+        by_operator.append([key for key in traced if key])
+    if not by_operator:
         return Division(anyhow=True)
-    common = reduce(lambda a, b: [m for x in a for y in b if (m := _merged([x, y]))], found)
+    common = reduce(lambda a, b: [m for x in a for y in b if (m := _merged([x, y]))], by_operator)
     if common:
         return Division(False, tuple(common))
-    return Division(False) if len(found) == 1 or not any(found) else None
+    return Division(False) if len(by_operator) == 1 or not any(by_operator) else None
 
 
 def repeats(plan: Plan, nodes: Nodes, stream: Stream, keys: tuple[Key, ...]) -> tuple[str, ...] | None:
     """Return the columns of an output that repeat the partition attributes; None: not all are there."""
     columns = []
     for key in keys:
-        found = next(
+        column = next(
             (c for c in plan.schema(stream).names if _is_of(key, _origin(plan, nodes, stream, c))), None
         )
-        if found is None:
+        if column is None:
             return None
-        columns.append(found)
+        columns.append(column)
     return tuple(columns)
 
 
@@ -180,11 +180,11 @@ class _Parts:
         } & {s for name in together for s in self.plan.node(name).inputs if s.node in together}  # fmt: skip
 
     def _acyclic(self, together: Nodes) -> bool:
-        of = self.of | dict.fromkeys(together, together)
+        part_of = self.of | dict.fromkeys(together, together)
         edges: dict[Nodes, set[Nodes]] = {}
         for name in self.order:
-            inputs = {of[s.node] for s in self.plan.node(name).inputs if s.node in of}
-            edges.setdefault(of[name], set()).update(inputs - {of[name]})
+            inputs = {part_of[s.node] for s in self.plan.node(name).inputs if s.node in part_of}
+            edges.setdefault(part_of[name], set()).update(inputs - {part_of[name]})
         try:
             TopologicalSorter(edges).prepare()
         except CycleError:

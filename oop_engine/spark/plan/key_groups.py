@@ -45,14 +45,14 @@ def spread(wanted: Sequence[int], partitions: int) -> list[int]:
     Spark hashes the values that it groups by, so neighbours could all meet in one task.
     The numbers are all different.
     """
-    found: dict[int, list[int]] = {}
+    candidates: dict[int, list[int]] = {}
     numbers = []
     candidate = 0
     for partition in wanted:
-        while not found.get(partition):
-            found.setdefault(partition_of(candidate, partitions), []).append(candidate)
+        while not candidates.get(partition):
+            candidates.setdefault(partition_of(candidate, partitions), []).append(candidate)
             candidate += 1
-        numbers.append(found[partition].pop(0))
+        numbers.append(candidates[partition].pop(0))
     return numbers
 
 
@@ -134,8 +134,8 @@ def _text_hashes(column: pa.Array) -> Hashes:
     sums = np.zeros(raw.size + 1, np.uint64)
     np.cumsum((raw + np.uint64(1)) * powers[:-1], out=sums[1:])
     ends = ends - first
-    found = (sums[ends[1:]] - sums[ends[:-1]]) * powers[raw.size - ends[:-1]]
-    hashes: Hashes = found * np.uint64(pow(int(_BASE), -raw.size, 1 << 64)) + np.uint64(1)
+    products = (sums[ends[1:]] - sums[ends[:-1]]) * powers[raw.size - ends[:-1]]
+    hashes: Hashes = products * np.uint64(pow(int(_BASE), -raw.size, 1 << 64)) + np.uint64(1)
     return hashes
 
 

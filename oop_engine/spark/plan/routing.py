@@ -127,7 +127,8 @@ class Router:
             for group in np.unique(owner).tolist():
                 yield group, message.filter(owner == group)
         elif isinstance(message, Watermark):
-            yield from ((group, Watermark(of)) for group, of in self._divided(edge, message.of, groups))  # type: ignore[arg-type]
+            for group, bounds in self._divided(edge, message.of, groups):
+                yield group, Watermark(bounds)  # type: ignore[arg-type]
         else:
             yield from ((group, message) for group in range(groups))
 
@@ -139,11 +140,11 @@ class Router:
         places = self.assignments.get(edge.component)
         if places is None:
             return key_groups(columns, groups)
-        of = key_groups(columns, len(places))
+        numbers = key_groups(columns, len(places))
         if count:
             before = self._loads.get(edge.component, 0)
-            self._loads[edge.component] = before + np.bincount(of, minlength=len(places))
-        return np.array(places, np.int64)[of]
+            self._loads[edge.component] = before + np.bincount(numbers, minlength=len(places))
+        return np.array(places, np.int64)[numbers]
 
 
 def _page_parts(page: Page, owner: NDArray[np.int64], groups: int) -> Iterator[tuple[int, Page]]:

@@ -39,14 +39,14 @@ def worth_halves(graph: Graph, sources: Mapping[str, Segments], unordered: Colle
     if not names:
         return []
     twin, _ = scaled(graph, unordered, split=False, halves=names)
-    before, behind = Counter[str](), Counter[str]()
+    before, after = Counter[str](), Counter[str]()
     for chain in cut(twin, groups=2, unordered=unordered).chains:
         halves = {half: name for name in names for half in chain.nodes if _is_half(half, name)}
         if halves and chain.source in sources:
             for name, given, made in _sampled(chain, halves, sources[chain.source]):
                 before[name] += given
-                behind[name] += made
-    return [name for name in names if behind[name] * _TIMES <= before[name] and before[name]]
+                after[name] += made
+    return [name for name in names if after[name] * _TIMES <= before[name] and before[name]]
 
 
 def _is_half(node: str, name: str) -> bool:

@@ -76,7 +76,7 @@ def scaled(
         return graph, {}
     whole = list(_staying_whole(graph, unordered)) if split else []
     in_shards = dict(_beside_sources(graph, unordered)) if balance else {}
-    columns = {half: by for of in in_shards.values() for half, by in of.items()}
+    columns = {half: by for halves in in_shards.values() for half, by in halves.items()}
     wanted = list(dict.fromkeys([*whole, *in_shards, *halves]))
     return (_split(graph, wanted) if wanted else graph), columns
 
@@ -135,7 +135,7 @@ def _feeding(twin: Graph, name: str) -> Iterator[str]:
 def _grouping(first: Operator, second: Operator, inputs: tuple[Schema, ...]) -> tuple[str, ...]:
     """Return the columns in front of ``first`` that divide ``second``."""
     keys = second.partition_keys(first.output_schemas(inputs)) or []
-    return tuple(found for (column,) in keys if (found := first.lineage(column, inputs)[0]) is not None)
+    return tuple(own for (column,) in keys if (own := first.lineage(column, inputs)[0]) is not None)
 
 
 def _split(graph: Graph, names: Collection[str]) -> Graph:

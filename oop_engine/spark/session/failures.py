@@ -54,8 +54,8 @@ def failure_of(
         if isinstance(error, ConnectionError) and not _of_gateway(error):
             raise
         text = _text(error)
-    found = _of_ours(text) or _of_python(text) or kind(f"{what}: {shown(_reason(text))}")
-    raise found from RuntimeError(text)
+    failure = _of_ours(text) or _of_python(text) or kind(f"{what}: {shown(_reason(text))}")
+    raise failure from RuntimeError(text)
 
 
 def _of_gateway(error: BaseException) -> bool:
@@ -83,9 +83,9 @@ def _of_ours(text: str) -> EngineError | None:
 
 def _of_python(text: str) -> RuntimeError | SetupError | None:
     """Return the last error of Python in ``text``, unless it only wraps one of Spark."""
-    _, found, behind = text.rpartition(_TRACE)
-    last = next((line for line in behind.splitlines() if line[:1].strip()), "")
-    if not found or last.startswith(_OF_SPARK):
+    _, mark, after = text.rpartition(_TRACE)
+    last = next((line for line in after.splitlines() if line[:1].strip()), "")
+    if not mark or last.startswith(_OF_SPARK):
         return None
     if missing := _MISSING.match(last):
         msg = (

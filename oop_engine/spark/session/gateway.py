@@ -76,13 +76,13 @@ def _started(arguments: list[str], folder: Path, log: IO[bytes]) -> subprocess.P
 
     windows = os.name == "nt"
     script = Path(_find_spark_home(), "bin", "spark-submit.cmd" if windows else "spark-submit")
-    ours = {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(folder / _REACHED)}
+    variables = {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(folder / _REACHED)}
     return subprocess.Popen(
         [str(script), *arguments],
         stdin=subprocess.PIPE,  # the JVM ends with it
         stdout=log,
         stderr=log,
-        env=os.environ | ours,
+        env=os.environ | variables,
         preexec_fn=None if windows else _leave_interrupts_to_us,
     )
 

@@ -94,11 +94,11 @@ def _of_variable() -> Path:
 
 
 def _of_path() -> Path:
-    found = shutil.which("java")
-    if not found:
+    program = shutil.which("java")
+    if not program:
         msg = "there is no java on the PATH"
         raise SetupError(msg)
-    return _recent(Path(found), f"{found} on the PATH").home
+    return _recent(Path(program), f"{program} on the PATH").home
 
 
 def _of_package() -> Path:
@@ -123,14 +123,14 @@ def _recent(java: Path, name: str) -> Java:
     if not home or not number:
         msg = f"{name} is no Java that works ({_last_line(settings)})"
         raise SetupError(msg)
-    found = Java(Path(home[1]), int(number[1]))
-    if found.version < OLDEST:
-        msg = f"{name} is Java {found.version}"
+    candidate = Java(Path(home[1]), int(number[1]))
+    if candidate.version < OLDEST:
+        msg = f"{name} is Java {candidate.version}"
         raise SetupError(msg)
     if "java.home" not in _ask(java, name, f"--add-modules={MODULE}"):
-        msg = f"{name} is Java {found.version} without its module {MODULE}"
+        msg = f"{name} is Java {candidate.version} without its module {MODULE}"
         raise SetupError(msg)
-    return found
+    return candidate
 
 
 def _ask(java: Path, name: str, *arguments: str) -> str:

@@ -125,8 +125,8 @@ def _submitted(master: str | None, app: str, given: dict[str, str]) -> Iterator[
     SparkContext._ensure_initialized()  # without its JVM a SparkConf knows nothing of the submitted settings
     conf = SparkConf()
     master = master or str(conf.get("spark.master", "local[*]"))
-    ours = {"spark.app.name": app} | settings_for(master, given={})
-    named = {k: v for k, v in ours.items() if not conf.contains(k)} | given | {"spark.master": master}
+    settings = {"spark.app.name": app} | settings_for(master, given={})
+    named = {k: v for k, v in settings.items() if not conf.contains(k)} | given | {"spark.master": master}
     with SparkSession.builder.config(map=named).getOrCreate() as made:
         _spread(made, master, given_here=conf.contains(SHUFFLE) or SHUFFLE in given)
         check(made)
@@ -197,15 +197,15 @@ def _forget(context: SparkContext) -> None:
 @contextmanager
 def _environment(master: str, folder: Path, home: Path) -> Iterator[None]:
     """Set the environment of a JVM and its Python workers, while they are started."""
-    ours = {"JAVA_HOME": str(home)}
+    variables = {"JAVA_HOME": str(home)}
     if is_local(master):
-        ours |= {"PYSPARK_PYTHON": str(_python(folder)), "SPARK_LOCAL_IP": "127.0.0.1"}
-        ours[LOADED] = loaded_here()
+        variables |= {"PYSPARK_PYTHON": str(_python(folder)), "SPARK_LOCAL_IP": "127.0.0.1"}
+        variables[LOADED] = loaded_here()
     else:
-        ours["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
-    ours["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    before = {name: os.environ.get(name) for name in ours}
-    os.environ.update(ours)
+        variables["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
+    variables["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:

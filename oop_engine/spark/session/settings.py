@@ -70,17 +70,17 @@ def settings_for(
     ``folder``: a place of this machine for files that Spark writes beside results, where the JVM and the Python workers
     of a local master are started by us; None: by ``spark-submit``.
     """
-    found = {"spark.master": master} | ANYWHERE | (ON_THIS_MACHINE if is_local(master) else {})
+    settings = {"spark.master": master} | ANYWHERE | (ON_THIS_MACHINE if is_local(master) else {})
     if folder is not None and is_local(master):
         places = {"spark.local.dir": "local", "spark.sql.warehouse.dir": "warehouse"}
-        found |= DAEMON | {name: str(folder / place) for name, place in places.items()}
-    found |= given
+        settings |= DAEMON | {name: str(folder / place) for name, place in places.items()}
+    settings |= given
     options = given.get(JVM_OPTIONS, "")
     if quick:
-        found[JVM_OPTIONS] = f"{QUICK_JVM} {options}".strip()
+        settings[JVM_OPTIONS] = f"{QUICK_JVM} {options}".strip()
     elif is_local(master) and "GC" not in options:
-        found[JVM_OPTIONS] = f"{LOCAL_JVM} {options}".strip()
-    return found
+        settings[JVM_OPTIONS] = f"{LOCAL_JVM} {options}".strip()
+    return settings
 
 
 def is_local(master: str) -> bool:

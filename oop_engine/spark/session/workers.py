@@ -34,14 +34,14 @@ def check_workers(session: SparkSession) -> None:
     context = session.sparkContext
     if not is_local(str(context.master)):
         return
-    asked = str(context.pythonExec)
-    found = shutil.which(asked)
-    if found is not None and Path(found).parent == Path(sys.executable).parent:
+    configured = str(context.pythonExec)
+    program = shutil.which(configured)
+    if program is not None and Path(program).parent == Path(sys.executable).parent:
         return
-    problem = "is not there" if found is None else _problem(found)
+    problem = "is not there" if program is None else _problem(program)
     if problem:
         msg = (
-            f"Python workers of the active Spark session run {found or asked!r}, which {problem}: install "
+            f"Python workers of the active Spark session run {program or configured!r}, which {problem}: install "
             f"'oop-engine[spark]' with that Python, or set PYSPARK_PYTHON={sys.executable} before the session is made"
         )
         raise SetupError(msg)

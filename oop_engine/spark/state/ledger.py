@@ -72,5 +72,5 @@ class Ledger:
                 file.truncate(len(whole))
 
     def _whole(self) -> bytes:
-        found = self._path.read_bytes() if self._path.exists() else b""
-        return found[: found.rfind(b"\n") + 1]
+        data = self._path.read_bytes() if self._path.exists() else b""
+        return data[: data.rfind(b"\n") + 1]

@@ -51,19 +51,19 @@ class Manifest:
             return None
         try:
             digest, _, body = path.read_text().partition("\n")
-            found: dict[str, Any] = json.loads(body)
+            content: dict[str, Any] = json.loads(body)
         except (OSError, ValueError) as error:
             msg = f"{path} cannot be read ({error}): {_WAY_OUT}"
             raise SnapshotError(msg) from error
         if digest != _digest(body.encode()):
             msg = f"{path} is damaged, its hash is another: {_WAY_OUT}"
             raise SnapshotError(msg)
-        if found.keys() != {field.name for field in fields(cls)} - {"folder"}:
+        if content.keys() != {field.name for field in fields(cls)} - {"folder"}:
             msg = f"{path} is of another version of this package: start with an empty folder"
             raise SnapshotError(msg)
-        found["ledgers"] = {name: tuple(mark) for name, mark in found["ledgers"].items()}
-        found["states"] = {owner: [*map(tuple, held)] for owner, held in found["states"].items()}
-        return cls(folder, **found)
+        content["ledgers"] = {name: tuple(mark) for name, mark in content["ledgers"].items()}
+        content["states"] = {owner: [*map(tuple, states)] for owner, states in content["states"].items()}
+        return cls(folder, **content)
 
     def write(self) -> None:
         """Keep it, whole or not at all."""
@@ -94,8 +94,8 @@ class Manifest:
 
     def before(self, batch: int) -> dict[str, str]:
         """Return the file with the state of each owner from which micro-batch ``batch`` goes on."""
-        found = {owner: self._older(owner, batch) for owner in self.states}
-        return {owner: older[-1][1] for owner, older in found.items() if older}
+        older_of = {owner: self._older(owner, batch) for owner in self.states}
+        return {owner: older[-1][1] for owner, older in older_of.items() if older}
 
     def state_at(self, owner: str, version: int) -> str:
         """Return the file with the state of ``owner`` at ``version``; raises ``SnapshotError`` if there is none."""

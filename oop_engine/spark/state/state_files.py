@@ -84,11 +84,11 @@ class StateFiles:
 
     def _forget(self, owner: str) -> None:
         """Remove all but the newest versions; an attempt that failed may have left a second file of one."""
-        found = self._fs.get_file_info(fs.FileSelector(f"{self._folder}/{owner}"))
-        states = [info for info in found if info.base_name.endswith(".state")]
-        kept = sorted({version_of(info.base_name) for info in states})[-_KEPT:]
+        infos = self._fs.get_file_info(fs.FileSelector(f"{self._folder}/{owner}"))
+        states = [info for info in infos if info.base_name.endswith(".state")]
+        versions = sorted({version_of(info.base_name) for info in states})[-_KEPT:]
         for info in states:
-            if version_of(info.base_name) < kept[0]:
+            if version_of(info.base_name) < versions[0]:
                 self._fs.delete_file(info.path)
 
 

@@ -83,8 +83,8 @@ def addresses_of(cut: Cut, partitions: int) -> Addresses:
         wanted += [group % partitions for group in range(groups)]
     numbers = iter(spread(wanted, partitions))
     by_level = sorted(cut.components, key=lambda component: component.level)
-    found = {c.number: tuple(next(numbers) for _ in range(c.groups)) for c in by_level}
-    return tuple(found[component.number] for component in cut.components)
+    addresses = {c.number: tuple(next(numbers) for _ in range(c.groups)) for c in by_level}
+    return tuple(addresses[component.number] for component in cut.components)
 
 
 def check_travels(plan: Plan) -> None:

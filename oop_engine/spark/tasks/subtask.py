@@ -83,9 +83,9 @@ class Subtask:
     def _by_time(self, records: Iterable[Record]) -> Iterator[Numbered]:
         """Yield the messages of records: tuples by their times, then others; all numbers are below 0."""
         by_edge: dict[int, list[Numbered]] = {}
-        for found in self._messages(records):
-            by_edge.setdefault(found[1].number, []).append(found)
-        steps = [step for found in by_edge.values() for step in _in_order(found)]
+        for numbered in self._messages(records):
+            by_edge.setdefault(numbered[1].number, []).append(numbered)
+        steps = [step for messages in by_edge.values() for step in _in_order(messages)]
         for number, (edge, channel, message) in enumerate(steps, start=-len(steps)):
             yield number, edge, channel, message
 
@@ -144,9 +144,17 @@ class Subtask:
             yield punctuation
             return
         progress = self._progress[edge.number]
-        of = punctuation.of if isinstance(punctuation, Watermark) else punctuation
-        alone = isinstance(of, GroupWise) and edge.owner is not None and set(edge.owner) <= set(of.attributes)
-        alone = isinstance(of, GroupWise) and edge.owner is not None and set(edge.owner) <= set(of.attributes)
+        bounds = punctuation.of if isinstance(punctuation, Watermark) else punctuation
+        alone = (
+            isinstance(bounds, GroupWise)
+            and edge.owner is not None
+            and set(edge.owner) <= set(bounds.attributes)
+        )
+        alone = (
+            isinstance(bounds, GroupWise)
+            and edge.owner is not None
+            and set(edge.owner) <= set(bounds.attributes)
+        )
         for number in (
             range(edge.channels) if alone else (channel,)
         ):  # no other channel has tuples of these groups

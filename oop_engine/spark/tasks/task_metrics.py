@@ -90,23 +90,23 @@ class Totals:
             if "state" in figures:
                 self.states[figures["owner"]] = figures["state"]
             elif "frame" in figures:
-                one = self._frames.setdefault(figures["frame"], {"tuples": 0, "refused": 0})
-                one["tuples"] += figures["tuples"]
-                one["refused"] += figures["refused"]
+                totals = self._frames.setdefault(figures["frame"], {"tuples": 0, "refused": 0})
+                totals["tuples"] += figures["tuples"]
+                totals["refused"] += figures["refused"]
             else:
                 self._metrics[figures["of"], figures["subtask"]] = figures
                 self._last.append(figures)
-        held = sum((State(**figures["peak"]) for figures in self._metrics.values()), State())
-        if held.nbytes >= self._peak.nbytes:
-            self._peak = held
+        state = sum((State(**figures["peak"]) for figures in self._metrics.values()), State())
+        if state.nbytes >= self._peak.nbytes:
+            self._peak = state
 
     @property
     def tuples(self) -> int:
         """How many tuples the sources have given (DataFrames: since this start)."""
         from_chains: int = sum(
-            figures["tuples"] for (of, _), figures in self._metrics.items() if of.startswith(_CHAIN)
+            figures["tuples"] for (owner, _), figures in self._metrics.items() if owner.startswith(_CHAIN)
         )
-        return from_chains + sum(one["tuples"] for one in self._frames.values())
+        return from_chains + sum(frame["tuples"] for frame in self._frames.values())
 
     def spent(self) -> dict[tuple[str, int], tuple[int, float]]:
         """Return the tuples so far and the CPU seconds of each subtask that had work in the last micro-batch."""
@@ -117,12 +117,12 @@ class Totals:
 
     def loads(self) -> dict[int, list[int]]:
         """Return the tuples of each key group in the last micro-batch, by component with an assignment."""
-        found: dict[int, list[int]] = {}
+        loads: dict[int, list[int]] = {}
         for figures in self._last:
             for component, counts in figures["loads"].items():
-                before = found.get(component, [0] * len(counts))
-                found[component] = [a + b for a, b in zip(before, counts, strict=True)]
-        return found
+                before = loads.get(component, [0] * len(counts))
+                loads[component] = [a + b for a, b in zip(before, counts, strict=True)]
+        return loads
 
     def by_subtask(self) -> dict[tuple[str, int], dict[str, Any]]:
         """Return the last metrics of each subtask, by component and key group."""
@@ -130,15 +130,15 @@ class Totals:
 
     def statistics(self) -> Statistics:
         """Return state and counts, summed over subtasks.  The peak is that of the fullest micro-batch."""
-        found = Statistics(peak=self._peak)
+        statistics = Statistics(peak=self._peak)
         for source, rows in self._frames.items():
-            found.operators[source] = OperatorStatistics(counts={"refused": rows["refused"]})
+            statistics.operators[source] = OperatorStatistics(counts={"refused": rows["refused"]})
         for figures in self._metrics.values():
-            for name, one in figures["operators"].items():
-                operator = found.operators.setdefault(name, OperatorStatistics())
-                operator.state += State(**one["held"])
-                operator.busy_s += one["busy_s"]
-                for count, number in one["counts"].items():
+            for name, operator_figures in figures["operators"].items():
+                operator = statistics.operators.setdefault(name, OperatorStatistics())
+                operator.state += State(**operator_figures["held"])
+                operator.busy_s += operator_figures["busy_s"]
+                for count, number in operator_figures["counts"].items():
                     operator.counts[count] = operator.counts.get(count, 0) + number
-        found.state = sum((operator.state for operator in found.operators.values()), State())
-        return found
+        statistics.state = sum((operator.state for operator in statistics.operators.values()), State())
+        return statistics

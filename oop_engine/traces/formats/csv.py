@@ -121,13 +121,13 @@ class CsvReader:
         if given.encoding is not None and not mark:
             encoding = given.encoding
         self._mark = mark
-        found = replace(given, encoding=encoding)
+        format = replace(given, encoding=encoding)
         head = raw[mark:]
         if not _is_utf8(encoding):
             head = codecs.getincrementaldecoder(encoding)().decode(head).encode()
-        if found.delimiter is None:
-            found = replace(found, delimiter=sniffed_delimiter(head, found, known))
-        return head, found
+        if format.delimiter is None:
+            format = replace(format, delimiter=sniffed_delimiter(head, format, known))
+        return head, format
 
     def _header(self, head: bytes, wanted: Collection[str]) -> list[str]:
         rows = CsvRows(self.csv, [""], spans=True)
@@ -226,21 +226,23 @@ def _end_of_lines(data: bytes) -> int:
 
 def _with_last(blocks: Iterator[bytes]) -> Iterator[tuple[bytes, bool]]:
     """Yield blocks, each with whether it is the last."""
-    held = next(blocks, b"")
+    pending = next(blocks, b"")
     for block in blocks:
-        yield held, False
-        held = block
-    yield held, True
+        yield pending, False
+        pending = block
+    yield pending, True
 
 
 def _numbered(names: list[str], wanted: Collection[str]) -> list[str]:
-    """Return names of columns, a number behind those that come again and are not ``wanted``: nobody reads them."""
+    """Return names of columns, with a number behind repeated ones that are not ``wanted``."""
     seen: Counter[str] = Counter()
-    found = []
+    numbered = []
     for name in names:
         seen[name] += 1
-        found.append(f"{name} ({seen[name]})" if wanted and seen[name] > 1 and name not in wanted else name)
-    return found
+        numbered.append(
+            f"{name} ({seen[name]})" if wanted and seen[name] > 1 and name not in wanted else name
+        )
+    return numbered
 
 
 def _is_utf8(encoding: str) -> bool:

@@ -114,18 +114,16 @@ def dates_of(texts: pa.Array, form: str) -> pa.Array:
         return pc.utf8_lpad(pc.struct_field(parts, name), 2, "0")
 
     month = part("m") if "m" in has else _month(pc.struct_field(parts, "b"))
-    written = pc.binary_join_element_wise(part("Y"), month, part("d"), "-")
+    iso = pc.binary_join_element_wise(part("Y"), month, part("d"), "-")
     if "H" in has:
         hour = _of_24(part("H"), pc.struct_field(parts, "p")) if "p" in has else part("H")
         minute, second = (part(name) if name in has else "00" for name in "MS")
-        written = pc.binary_join_element_wise(
-            written, pc.binary_join_element_wise(hour, minute, second, ":"), "T"
-        )
+        iso = pc.binary_join_element_wise(iso, pc.binary_join_element_wise(hour, minute, second, ":"), "T")
         if "f" in has:
-            written = pc.binary_join_element_wise(written, pc.struct_field(parts, "f"), ".")
+            iso = pc.binary_join_element_wise(iso, pc.struct_field(parts, "f"), ".")
         if "z" in has:
-            written = pc.binary_join_element_wise(written, pc.struct_field(parts, "z"), "")
-    return pc.if_else(parts.is_valid(), written, texts)
+            iso = pc.binary_join_element_wise(iso, pc.struct_field(parts, "z"), "")
+    return pc.if_else(parts.is_valid(), iso, texts)
 
 
 @lru_cache(maxsize=256)
@@ -159,8 +157,8 @@ def _in_zone(texts: pa.Array, zone: str, unit: str) -> pa.Array:
         pc.assume_timezone(times, zone, ambiguous=which, nonexistent=which)
         for which in ("earliest", "latest")
     )
-    written = pc.binary_join_element_wise(early.cast(pa.timestamp(unit)).cast(pa.string()), "Z", "")
+    iso = pc.binary_join_element_wise(early.cast(pa.timestamp(unit)).cast(pa.string()), "Z", "")
     refused = pc.binary_join_element_wise(texts, f" (not once on the clocks of {zone})", "")
-    known = pc.if_else(pc.equal(early, late), written, refused)
+    known = pc.if_else(pc.equal(early, late), iso, refused)
     no_time = pc.binary_join_element_wise(texts, f" (no time in {unit})", "")
     return pc.if_else(local, pc.if_else(times.is_valid(), known, no_time), texts)

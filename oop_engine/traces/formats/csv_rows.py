@@ -64,10 +64,10 @@ class CsvRows:
 
     def cells(self, record: bytes) -> list[bytes] | None:
         """Return the cells of a record without its line break; None: a quote is not where it may be."""
-        found: list[bytes] = []
-        if self._scan(record, found) < 0:
+        cells: list[bytes] = []
+        if self._scan(record, cells) < 0:
             return None
-        return found
+        return cells
 
     def header(self, data: bytes, *, last: bool = True) -> tuple[list[bytes] | None, bytes, int]:
         """Return the cells of the first row, its text, and where the next one begins; counts the lines."""
@@ -100,23 +100,23 @@ class CsvRows:
             return False
         if not self._quote or self._quote not in data:
             return True
-        found = np.frombuffer(data, np.uint8)
+        letters = np.frombuffer(data, np.uint8)
         quote, delimiter = self._quote[0], self._delimiter[0]
-        quotes = np.flatnonzero(found == quote)
+        quotes = np.flatnonzero(letters == quote)
         if len(quotes) % 2:
             return False
         opens, closes = quotes[0::2], quotes[1::2]
-        before = found[np.maximum(opens - 1, 0)]
-        behind = found[np.minimum(closes + 1, len(found) - 1)]
-        ends = (behind == delimiter) | (behind == 10) | (behind == 13) | (behind == quote)
+        before = letters[np.maximum(opens - 1, 0)]
+        following = letters[np.minimum(closes + 1, len(letters) - 1)]
+        ends = (following == delimiter) | (following == 10) | (following == 13) | (following == quote)
         starts = (before == delimiter) | (before == 10) | (before == quote)
         starts[0] |= opens[0] == 0
-        ends[-1] |= closes[-1] == len(found) - 1
+        ends[-1] |= closes[-1] == len(letters) - 1
         if not (starts.all() and ends.all()):
             return False
         if self._spans:
             return True
-        breaks = np.flatnonzero(found == 10)
+        breaks = np.flatnonzero(letters == 10)
         return not (np.searchsorted(quotes, breaks) % 2).any()
 
     def _parsed(self, data: bytes, wanted: list[str]) -> pa.RecordBatch:
@@ -144,7 +144,7 @@ class CsvRows:
         return pa.RecordBatch.from_arrays([column.combine_chunks() for column in table.columns], names=wanted)
 
     def _one_by_one(self, data: bytes, wanted: list[str], *, last: bool) -> tuple[pa.RecordBatch, int]:
-        kept: list[bytes] = []
+        sound: list[bytes] = []
         bad: _Bad = ([], [], [], [])
         at, skipped_to, width = 0, 0, len(self.names)
         for line in data.splitlines(keepends=True):
@@ -156,28 +156,28 @@ class CsvRows:
             if self._is_blank(text) or (self._comment and text.startswith(self._comment)):
                 continue
             if len(line) >= LONGEST:
-                self._add(bad, f"a row must be shorter than {LONGEST:,} bytes", line, number, len(kept))
+                self._add(bad, f"a row must be shorter than {LONGEST:,} bytes", line, number, len(sound))
                 continue
             count = self._scan(text)
             if count == _OPEN and self._spans:
                 end = self._closed(data, start)
                 if end == 0 and not last and len(data) - start < LONGEST:
                     self.line = number
-                    return self._joined(kept, bad, wanted), start
+                    return self._joined(sound, bad, wanted), start
                 if end > 0 and self._scan(data[start:end].rstrip(b"\r\n")) == width:
-                    kept.append(data[start:end])
+                    sound.append(data[start:end])
                     self.line += len(data[at:end].splitlines())
                     skipped_to = end
                     continue
             if count == width:
-                kept.append(line)
+                sound.append(line)
             elif count == _OPEN:
-                self._add(bad, "a quote opens and does not close", line, number, len(kept))
+                self._add(bad, "a quote opens and does not close", line, number, len(sound))
             elif count == _TEXT_BEHIND:
-                self._add(bad, "text follows on a closing quote", line, number, len(kept))
+                self._add(bad, "text follows on a closing quote", line, number, len(sound))
             else:
-                self._add(bad, f"must have {width} cells; got {count}", line, number, len(kept))
-        return self._joined(kept, bad, wanted), len(data)
+                self._add(bad, f"must have {width} cells; got {count}", line, number, len(sound))
+        return self._joined(sound, bad, wanted), len(data)
 
     def _add(self, bad: _Bad, reason: str, line: bytes, number: int, place: int) -> None:
         reasons, lines, numbers, places = bad
@@ -187,8 +187,8 @@ class CsvRows:
         numbers.append(number)
         places.append(place)
 
-    def _joined(self, kept: list[bytes], bad: _Bad, wanted: list[str]) -> pa.RecordBatch:
-        batch = self._parsed(b"".join(kept), wanted)
+    def _joined(self, sound: list[bytes], bad: _Bad, wanted: list[str]) -> pa.RecordBatch:
+        batch = self._parsed(b"".join(sound), wanted)
         reasons, lines, numbers, places = bad
         if not reasons:
             return batch
@@ -204,9 +204,9 @@ class CsvRows:
         """Return whether a line has no cells: nothing, or spaces where there are several columns."""
         return not text or (len(self.names) != 1 and self._delimiter not in text and not text.strip(b" \t"))
 
-    def _scan(self, text: bytes, found: list[bytes] | None = None) -> int:
-        """Return the number of cells of a row, or why it is none; ``found`` takes the cells."""
-        if found is None and (not self._quote or self._quote not in text):
+    def _scan(self, text: bytes, cells: list[bytes] | None = None) -> int:
+        """Return the number of cells of a row, or why it is none; ``cells`` takes the cells."""
+        if cells is None and (not self._quote or self._quote not in text):
             return text.count(self._delimiter) + 1
         at, count, size = 0, 0, len(text)
         while True:
@@ -215,23 +215,23 @@ class CsvRows:
                 end = self._end_of_quoted(text, at, size)
                 if end < 0:
                     return _OPEN
-                if found is not None:
-                    found.append(text[at + 1 : end - 1].replace(self._quote * 2, self._quote))
+                if cells is not None:
+                    cells.append(text[at + 1 : end - 1].replace(self._quote * 2, self._quote))
                 if end < size and text[end : end + 1] != self._delimiter:
                     return _TEXT_BEHIND
             else:
                 end = text.find(self._delimiter, at)
                 end = size if end < 0 else end
-                if found is not None:
-                    found.append(text[at:end])
+                if cells is not None:
+                    cells.append(text[at:end])
             if end >= size:
                 return count
             at = end + 1
 
     def _end_of_quoted(self, text: bytes, at: int, most: int) -> int:
         """Return the offset behind the closing quote of the cell that opens at ``at``; -1: there is none."""
-        found = self._quoted.match(text, at, most) if self._quoted is not None else None
-        return -1 if found is None else found.end()
+        quoted = self._quoted.match(text, at, most) if self._quoted is not None else None
+        return -1 if quoted is None else quoted.end()
 
     def _closed(self, data: bytes, start: int) -> int:
         """Return where the row ends whose last cell on its first line stays open; 0: unknown yet, -1: it does not."""

@@ -104,23 +104,23 @@ def csv_hint(text: str, kind: pa.DataType, format: CsvFormat) -> str:
     >>> csv_hint("28.11.2026 7:30", pa.timestamp("s"), CsvFormat())
     '; CsvFormat(dates="%d.%m.%Y %H:%M") reads it: --csv "dates=%d.%m.%Y %H:%M"'
     """
-    found = [
+    hints = [
         f"CsvFormat({', '.join(f'{name}={as_data(value)}' for name, value in options.items())}) reads it: "
         f'--csv "{",".join(f"{name}={_typed(value)}" for name, value in options.items())}"'
         for options in csv_options(text, kind, format)
     ]
-    return "; " + " or ".join(found) if found else ""
+    return "; " + " or ".join(hints) if hints else ""
 
 
 def csv_options(text: str, kind: pa.DataType, format: CsvFormat) -> list[Options]:
     """Return options that read a cell beside those of ``format``; two where it may mean two values."""
     is_date = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
-    found: dict[str, Options] = {}
+    meanings: dict[str, Options] = {}
     for with_them, options in (_of_dates if is_date else _of_signs)(text.strip(), format):
         values, _ = converted(canonical(pa.array([text]), kind, with_them), kind)
-        if values[0].is_valid and len(found) < _MEANINGS:
-            found.setdefault(str(values[0]), options)
-    return [*found.values()]
+        if values[0].is_valid and len(meanings) < _MEANINGS:
+            meanings.setdefault(str(values[0]), options)
+    return [*meanings.values()]
 
 
 def as_data(value: str | list[str]) -> str:
@@ -151,12 +151,12 @@ def _with_thousands(columns: list[pa.Array], format: CsvFormat) -> CsvFormat:
     """Return ``format`` with both signs of numbers where one has both, and no column has numbers of another form."""
     for decimal, thousands, both, other in _SIGNS:
         if format.decimal in (None, decimal) and not (decimal == "," == format.delimiter):
-            found = replace(format, decimal=decimal, thousands=thousands)
-            numbers = number_pattern(found)
+            numeric = replace(format, decimal=decimal, thousands=thousands)
+            numbers = number_pattern(numeric)
             is_sure = [_share(c, both) > 0 and _share(c, numbers) > 0.5 for c in columns]
             others = [c for c, sure in zip(columns, is_sure, strict=True) if not sure]
             if any(is_sure) and all(_share(c, other) <= 0.5 for c in others):
-                return found
+                return numeric
     return format
 
 

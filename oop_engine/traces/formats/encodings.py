@@ -30,9 +30,9 @@ def wide_encoding(head: bytes) -> str:
     for mark, encoding in MARKS.items():
         if head.startswith(mark):
             return encoding if encoding != "utf-8" else ""
-    some = head[:_LOOKED_AT]
-    for encoding, (at, of) in _ZEROS.items():
-        there, others = some[at::of], [some[each::of] for each in range(of) if each != at]
+    start = head[:_LOOKED_AT]
+    for encoding, (at, width) in _ZEROS.items():
+        there, others = start[at::width], [start[each::width] for each in range(width) if each != at]
         zeros = sum(part.count(0) for part in others)
         if there and there.count(0) == 0 and zeros * 5 > sum(map(len, others)) * 4 > 0:
             return encoding

@@ -94,10 +94,10 @@ def spoiler_of(texts: pa.Array, prepared: Prepared | None = None) -> Spoiler | N
     known = _texts(texts)
     there = len(known) - known.null_count
     best: tuple[int, pa.DataType, pa.Array] | None = None
-    some = known.drop_null()
-    some = some.take(pa.array(range(0, len(some), max(len(some) // _SAMPLE, 1)), pa.int64()))
+    sample = known.drop_null()
+    sample = sample.take(pa.array(range(0, len(sample), max(len(sample) // _SAMPLE, 1)), pa.int64()))
     for kind in (pa.int64(), pa.float64(), *_times_of(_distinct(texts))):
-        if 4 * _unread(some, kind, prepared) > 3 * len(some):
+        if 4 * _unread(sample, kind, prepared) > 3 * len(sample):
             continue
         as_given = prepared(known, kind) if prepared else known
         values, bad = converted(as_given, kind)

@@ -27,14 +27,14 @@ def keys_of(lines: bytes) -> Iterator[tuple[str, int]]:
     >>> sorted(keys_of(b'{"ts": 1, "x": {"y": ":"}}\n{"ts": 2}\n'))
     [('ts', 2), ('x', 1)]
     """
-    found = np.frombuffer(_without_escapes(lines), np.uint8)
-    quotes = np.flatnonzero(found == _QUOTE)
+    letters = np.frombuffer(_without_escapes(lines), np.uint8)
+    quotes = np.flatnonzero(letters == _QUOTE)
     opens, closes = quotes[0::2], quotes[1::2]
-    keys = np.flatnonzero(_followed_by_colon(found, closes))
-    step = _step(found)
+    keys = np.flatnonzero(_followed_by_colon(letters, closes))
+    step = _step(letters)
     brackets = step[step != 0]
     if brackets.size > 2 * (lines.count(b"\n") + 1) or (brackets[1:] == brackets[:-1]).any():
-        keys = keys[_depth(found, step)[opens[keys]] == 1]
+        keys = keys[_depth(letters, step)[opens[keys]] == 1]
     starts = opens[keys] + 1
     return _counted(lines, starts, np.minimum(closes[keys] - starts, LONGEST))
 
@@ -44,24 +44,24 @@ def _without_escapes(lines: bytes) -> bytes:
     return lines.replace(rb"\\", b"__").replace(rb"\"", b"__") if b"\\" in lines else lines
 
 
-def _followed_by_colon(found: NDArray[np.uint8], closes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    behind = found[np.minimum(closes + 1, len(found) - 1)]
-    if (behind <= _SPACE).any():
-        there = np.flatnonzero(found > _SPACE)
-        behind = found[there[np.minimum(np.searchsorted(there, closes, "right"), len(there) - 1)]]
-    keys: NDArray[np.bool_] = behind == _COLON
+def _followed_by_colon(letters: NDArray[np.uint8], closes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    following = letters[np.minimum(closes + 1, len(letters) - 1)]
+    if (following <= _SPACE).any():
+        there = np.flatnonzero(letters > _SPACE)
+        following = letters[there[np.minimum(np.searchsorted(there, closes, "right"), len(there) - 1)]]
+    keys: NDArray[np.bool_] = following == _COLON
     return keys
 
 
-def _step(found: NDArray[np.uint8]) -> NDArray[np.int8]:
+def _step(letters: NDArray[np.uint8]) -> NDArray[np.int8]:
     """Return by how many levels each byte leads in (or, below 0, out), if it is not in a string."""
-    folded = found | 0x20  # [ is { then, and ] is }
+    folded = letters | 0x20  # [ is { then, and ] is }
     step: NDArray[np.int8] = (folded == ord("{")).view(np.int8) - (folded == ord("}")).view(np.int8)
     return step
 
 
-def _depth(found: NDArray[np.uint8], step: NDArray[np.int8]) -> NDArray[np.int64]:
-    step[np.logical_xor.accumulate(found == _QUOTE)] = 0
+def _depth(letters: NDArray[np.uint8], step: NDArray[np.int8]) -> NDArray[np.int64]:
+    step[np.logical_xor.accumulate(letters == _QUOTE)] = 0
     return np.cumsum(step)
 
 

@@ -147,12 +147,12 @@ def apart(block: bytes, names: Sequence[str]) -> Iterator[tuple[bytes, bool]]:
     ``names``: of the columns.  A line is punctuation by ``is_punctuation``: the order of keys has no meaning.
     """
     start = 0
-    for found in _PUNCTUATION.finditer(block) if b'"punctuation"' in block else ():
-        if not isinstance(line := object_of(found[0]), str) and not is_punctuation(line, names):
+    for match in _PUNCTUATION.finditer(block) if b'"punctuation"' in block else ():
+        if not isinstance(line := object_of(match[0]), str) and not is_punctuation(line, names):
             continue  # a row that has such a key, too
-        yield block[start : found.start()], False
-        yield found[0], True
-        start = found.end()
+        yield block[start : match.start()], False
+        yield match[0], True
+        start = match.end()
     yield block[start:], False
 
 
@@ -175,8 +175,8 @@ def _body(punctuation: Punctuation) -> dict[str, Any]:
             return {"groups": {n: k.to_pylist() for n, k in texts.items()}, "below": bounds.tolist()}
         case Joint(joint):
             return {"joint": dict(joint)}
-        case Watermark(of):
-            return {"watermark": _body(of)}
+        case Watermark(soft):
+            return {"watermark": _body(soft)}
 
 
 def _cells(column: pa.Array) -> pa.Array:

@@ -78,8 +78,8 @@ def guessed(head: bytes, times: tuple[str, ...]) -> tuple[pa.Schema, bool, dict[
     cells: dict[str, list[Any]] = {}
     crowded = False
     for line in _lines(head):
-        found = object_of(line)
-        for name, value in () if isinstance(found, str) else found.items():
+        row = object_of(line)
+        for name, value in () if isinstance(row, str) else row.items():
             if name in cells or name in times or len(cells) < MOST_KEYS:
                 cells.setdefault(name, []).append(value)
             else:
@@ -91,7 +91,7 @@ def guessed(head: bytes, times: tuple[str, ...]) -> tuple[pa.Schema, bool, dict[
     return (
         pa.schema(fields),
         crowded,
-        {name: found.line(name) for name, found in spoilers if found is not None},
+        {name: spoiler.line(name) for name, spoiler in spoilers if spoiler is not None},
     )
 
 
@@ -161,12 +161,12 @@ def object_of(line: bytes) -> dict[str, Any] | str:
     if line.count(b"[") + line.count(b"{") > DEEPEST and _depth(line) > DEEPEST:
         return f"the line is nested deeper than {DEEPEST} levels"
     try:
-        found = _DECODER.decode(line.decode("utf-8-sig"))  # files with a mark may have been put together
+        content = _DECODER.decode(line.decode("utf-8-sig"))  # files with a mark may have been put together
     except UnicodeDecodeError:
         return "the line is no UTF-8"
     except ValueError:
         return "the line is no JSON object"
-    return found if isinstance(found, dict) else "the line is no JSON object"
+    return content if isinstance(content, dict) else "the line is no JSON object"
 
 
 def _at_once(lines: bytes, as_read: pa.Schema, other: OtherKey | None) -> pa.Table | None:
@@ -242,9 +242,9 @@ def _is_utf8(text: bytes) -> bool:
 
 def _most_openers(text: bytes) -> int:
     """Return the most brackets that a line opens: it is nested no deeper."""
-    found = np.frombuffer(text, np.uint8)
-    opened = np.cumsum((found == ord("[")) | (found == ord("{")))
-    ends = np.append(np.flatnonzero(found == ord("\n")), len(found) - 1)
+    letters = np.frombuffer(text, np.uint8)
+    opened = np.cumsum((letters == ord("[")) | (letters == ord("{")))
+    ends = np.append(np.flatnonzero(letters == ord("\n")), len(letters) - 1)
     return int(np.diff(opened[ends], prepend=0).max())
 
 
@@ -273,9 +273,9 @@ def _texts(lines: list[bytes], fields: pa.Schema, other: OtherKey | None) -> pa.
     names = [field.name for field in fields if not pa.types.is_nested(field.type)]
     wanted = {field.name: field.type for field in fields if AS_WRITTEN.encode() not in (field.metadata or {})}
     for line in lines:
-        found = object_of(line)
-        rows.append({} if isinstance(found, str) else found)
-        reasons.append(found if isinstance(found, str) else _misfit(found, fields.names, names, wanted))
+        row = object_of(line)
+        rows.append({} if isinstance(row, str) else row)
+        reasons.append(row if isinstance(row, str) else _misfit(row, fields.names, names, wanted))
         if other is not None:
             for name in rows[-1]:
                 other(name, 1)
@@ -296,8 +296,8 @@ def nested(row: dict[str, Any], names: list[str]) -> str | None:
     """Return the reason to refuse a row if a value of one of these columns is a list or an object."""
     if not any(isinstance(value, dict | list) for value in row.values()):
         return None
-    found = next((name for name in names if isinstance(row.get(name), dict | list)), None)
-    return None if found is None else f"{found} is a list or an object"
+    nested_column = next((name for name in names if isinstance(row.get(name), dict | list)), None)
+    return None if nested_column is None else f"{nested_column} is a list or an object"
 
 
 def _misfit(
@@ -307,21 +307,26 @@ def _misfit(
     if (reason := twice(row, all_names) or nested(row, names)) is not None:
         return reason
     for name, value in row.items():
-        of = type(value)
-        if (of is _Number and not is_number(wanted.get(name, _FLOAT))) or (
-            of is bool and not pa.types.is_boolean(wanted.get(name, _BOOLEAN))
+        kind = type(value)
+        if (kind is _Number and not is_number(wanted.get(name, _FLOAT))) or (
+            kind is bool and not pa.types.is_boolean(wanted.get(name, _BOOLEAN))
         ):
-            return f"{name}: cannot read {json.dumps(value) if of is bool else value} as {wanted[name]}"
+            return f"{name}: cannot read {json.dumps(value) if kind is bool else value} as {wanted[name]}"
     return None
 
 
 def leaf(value: Any, kind: pa.DataType, path: str) -> Any:
     """Return a value within a list or an object: a number is none of another type, and the other way round."""
-    of = type(value)
+    cls = type(value)
     numeric, boolean = is_number(kind), pa.types.is_boolean(kind)
-    if of is dict or of is list or (of is _Number and not numeric) or (of is bool and not boolean):
-        raise MisfitError(path, str(value) if of is _Number else value, kind)
-    return str(value) if of is _Number else value
+    if (
+        cls is dict
+        or cls is list
+        or (cls is _Number and not numeric)
+        or (cls is bool and not boolean)
+    ):
+        raise MisfitError(path, str(value) if cls is _Number else value, kind)
+    return str(value) if cls is _Number else value
 
 
 def _quiet(path: str) -> None:

@@ -46,8 +46,8 @@ def frame_of(punctuation: Punctuation) -> list[Any]:
             return ["group-wise", sink.getvalue().to_pybytes(), bounds.astype("<i8").tobytes()]
         case Joint(joint):
             return ["joint", [list(pair) for pair in joint]]
-        case Watermark(of):
-            return ["watermark", frame_of(of)]
+        case Watermark(soft):
+            return ["watermark", frame_of(soft)]
 
 
 class FramesReader:
@@ -97,7 +97,7 @@ class FramesReader:
 
     def _schema_of(self, frame: list[Any] | None) -> pa.Schema:
         match frame:
-            case [found, bytes(columns)] if found == _FORMAT:
+            case [format_name, bytes(columns)] if format_name == _FORMAT:
                 return pa.ipc.read_schema(pa.py_buffer(columns))
         got = "nothing" if frame is None else str(frame[:1])[:40]
         msg = f"{self._path}: must begin with a frame [{_FORMAT!r}, columns]; got {got}: is it a trace?"

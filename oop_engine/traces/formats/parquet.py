@@ -66,8 +66,8 @@ class ParquetReader:
             for batch in file.iter_batches(page_rows, columns=columns.names, use_threads=False):
                 rows += batch.num_rows
                 self.share = rows / max(file.metadata.num_rows, 1)
-                found = self._as_written(batch.select(columns.names))
-                yield _checked(found, columns, next(nanoseconds)) if fine else found
+                batch_read = self._as_written(batch.select(columns.names))
+                yield _checked(batch_read, columns, next(nanoseconds)) if fine else batch_read
             if rows != file.metadata.num_rows:
                 msg = f"must have {file.metadata.num_rows:,} rows, by its footer; got {rows:,}"
                 raise ValueError(msg)
@@ -79,12 +79,12 @@ class ParquetReader:
             for f in columns
             if f.name in self.fields.names and self.fields.field(f.name).type == f.type
         }
-        found = alike - self._int96 - self._written.keys()
+        names = alike - self._int96 - self._written.keys()
         with readable(self._path), seekable(self._path) as source, pq.ParquetFile(source) as file:
             for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
                 chunks = map(group.column, range(group.num_columns))
-                found &= {chunk.path_in_schema for chunk in chunks if _has_all_values(chunk)}
-        return found
+                names &= {chunk.path_in_schema for chunk in chunks if _has_all_values(chunk)}
+        return names
 
     def _in_codes(self, columns: pa.Schema, page_rows: int) -> list[str]:
         """Return the columns of text that are stored as codes, of few bytes a value: they are read as codes.
@@ -183,9 +183,9 @@ def _written_as(file: pq.ParquetFile) -> dict[str, pa.DataType]:
     packed = (file.metadata.metadata or {}).get(_ARROW)
     if packed is None:
         return {}
-    given, found = pa.ipc.read_schema(pa.py_buffer(b64decode(packed))), file.schema_arrow
+    given, stored = pa.ipc.read_schema(pa.py_buffer(b64decode(packed))), file.schema_arrow
     kinds = {f.name: f.type for f in given if f.type in _STORED_OTHERWISE}
-    return {name: kind for name, kind in kinds.items() if found.field(name).type == _STORED_OTHERWISE[kind]}
+    return {name: kind for name, kind in kinds.items() if stored.field(name).type == _STORED_OTHERWISE[kind]}
 
 
 def _columns_of(file: pq.ParquetFile, kind: str) -> set[str]:
@@ -215,16 +215,16 @@ def _checked(batch: pa.RecordBatch, columns: pa.Schema, fine: pa.RecordBatch) ->
     cells = dict(zip(batch.schema.names, batch.columns, strict=True))
     reasons = pa.nulls(batch.num_rows, pa.string())
     for name, wrapped in zip(fine.schema.names, fine.columns, strict=True):
-        found, kind = cells[name], columns.field(name).type
-        whole = pc.multiply(found.cast(pa.int64()), 1000)
+        cell, kind = cells[name], columns.field(name).type
+        whole = pc.multiply(cell.cast(pa.int64()), 1000)
         rest = pc.subtract(wrapped.cast(pa.int64()), whole)  # digits finer than microseconds
-        inside = pc.less_equal(pc.abs(found.cast(pa.int64())), _MOST_MICROSECONDS)
+        inside = pc.less_equal(pc.abs(cell.cast(pa.int64())), _MOST_MICROSECONDS)
         if pa.types.is_timestamp(kind) and kind.unit == "ns":
             cells[name], bad, why = wrapped, pc.invert(inside), "no timestamp of ns"
         else:
             bad, why = pc.and_(inside, pc.not_equal(rest, 0)), "finer than us: declare timestamp[ns]"
         if pc.any(bad).as_py():
-            texts = pc.if_else(inside, wrapped.cast(pa.string()), found.cast(pa.string()))
+            texts = pc.if_else(inside, wrapped.cast(pa.string()), cell.cast(pa.string()))
             reason = pc.binary_join_element_wise(f"{name}: ", texts, f" is {why}", "")
             reasons = pc.if_else(pc.and_(bad.fill_null(False), reasons.is_null()), reason, reasons)
     if reasons.null_count < len(reasons):

@@ -28,13 +28,13 @@ def partitions(path: Path) -> dict[str, str | None]:
     >>> partitions(Path("logs/year=2026/host=a%2Fb/part.csv"))
     {'year': '2026', 'host': 'a/b'}
     """
-    found: dict[str, str | None] = {}
+    values: dict[str, str | None] = {}
     for folder in path.parents:
         if not is_partition(folder.name):
             break
         name, _, value = folder.name.partition("=")
-        found.setdefault(unquote(name), None if value == _NULL else unquote(value))
-    return dict(reversed(found.items()))
+        values.setdefault(unquote(name), None if value == _NULL else unquote(value))
+    return dict(reversed(values.items()))
 
 
 def partition_column(path: Path, name: str, text: str | None, kind: pa.DataType) -> pa.Array:

@@ -20,31 +20,31 @@ class _Repeating(dict[str, Any]):
 
 def of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object of its pairs, the last value of each key; it knows those that are there twice (``twice``)."""
-    found = dict(pairs)
-    if len(found) == len(pairs):
-        return found
-    repeating, names = _Repeating(found), [name for name, _ in pairs]
-    repeating.twice = frozenset(name for name in found if names.count(name) > 1)
+    row = dict(pairs)
+    if len(row) == len(pairs):
+        return row
+    repeating, names = _Repeating(row), [name for name, _ in pairs]
+    repeating.twice = frozenset(name for name in row if names.count(name) > 1)
     return repeating
 
 
-def twice(found: dict[str, Any], names: Iterable[str] | None = None) -> str | None:
+def twice(row: dict[str, Any], names: Iterable[str] | None = None) -> str | None:
     """Return the reason to refuse an object that ``of_pairs`` made, if it has one of ``names`` twice (None: any key).
 
     >>> twice(of_pairs([("ts", 1), ("v", 2), ("ts", 3)]), ["ts", "v"])
     'ts is given twice'
     """
-    if not isinstance(found, _Repeating):
+    if not isinstance(row, _Repeating):
         return None
     return next(
-        (f"{name} is given twice" for name in (found if names is None else names) if name in found.twice),
+        (f"{name} is given twice" for name in (row if names is None else names) if name in row.twice),
         None,
     )
 
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object of its pairs; raises ``ValueError`` if it has a key twice."""
-    found = of_pairs(pairs)
-    if (reason := twice(found)) is not None:
+    row = of_pairs(pairs)
+    if (reason := twice(row)) is not None:
         raise ValueError(reason)
-    return found
+    return row

@@ -129,8 +129,8 @@ class Alike:
                 columns[cell.name] = pa.Array.from_buffers(pa.string(), rows, buffers)
             else:
                 values = integers[at] if cell.kind == INTEGER else floats[at]
-                of = np.ascontiguousarray(values.astype(cell.type.to_pandas_dtype(), copy=False))
-                columns[cell.name] = pa.Array.from_buffers(cell.type, rows, [known, pa.py_buffer(of)])
+                numbers = np.ascontiguousarray(values.astype(cell.type.to_pandas_dtype(), copy=False))
+                columns[cell.name] = pa.Array.from_buffers(cell.type, rows, [known, pa.py_buffer(numbers)])
         return columns, rows
 
 

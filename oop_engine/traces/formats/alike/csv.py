@@ -51,8 +51,8 @@ def csv_alike(
             return None
     if literal.strip(b"\r\n") != quote * quoted:
         return None
-    found = Alike(cells, literal, stops).read(lines)
-    return None if found is None else _typed(found[0], columns, required, format)
+    read = Alike(cells, literal, stops).read(lines)
+    return None if read is None else _typed(read[0], columns, required, format)
 
 
 def _cell(

@@ -34,7 +34,7 @@ def json_alike(lines: bytes, columns: pa.Schema, other: Callable[[str, int], Non
     line = lines[: lines.index(b"\n") + 1]
     cells: list[Cell] = []
     keys: set[str] = set()
-    at, literal = (found.end() if (found := _OPEN.match(line)) else len(line)), 0
+    at, literal = (opening.end() if (opening := _OPEN.match(line)) else len(line)), 0
     while (pair := _PAIR.match(line, at)) is not None:
         key = pair["key"].decode()
         begin, end = pair.span("number" if pair["text"] is None else "text")
