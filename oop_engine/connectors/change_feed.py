@@ -4,7 +4,7 @@
     _commit_version    the number of the epoch
     _commit_timestamp  when its file was written
 
-A row that is taken back and one that is put out with the same key in one page are the two images of an update.
+A row that is retracted and one that is emitted with the same key in one page are the two images of an update.
 A sink that can neither write such a feed nor keep the column of changes refuses the stream (``no_revisions``); one
 whose rows have a key may keep the net content instead (``net_changes``).
 """
@@ -72,9 +72,9 @@ def change_feed(page: Page, key: Sequence[str], version: int, at_s: float) -> pa
 def net_changes(
     rows: pa.RecordBatch, changes: NDArray[np.int64], key: Sequence[str]
 ) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """Return which rows are taken back and which are put out, once equal rows of opposite ``changes`` are left out.
+    """Return which rows are retracted and which are emitted, once equal rows of opposite ``changes`` are left out.
 
-    Of a ``key`` at most one row is put out, the last one, and none is taken back beside it: it is replaced.  O(rows).
+    Of a ``key`` at most one row is emitted, the last one, and none is retracted beside it: it is replaced.  O(rows).
     """
     index = GroupIndex(rows.schema.types)
     slots = index.encode(rows.columns, rows.num_rows)

@@ -24,8 +24,8 @@ def merge(
     """Merge the net content of ``files`` into a table, as transaction ``number`` of ``app``; once.
 
     ``columns``: those of the table, which is made if there is none.  The files have them, and those of a change feed
-    if rows are taken back.  Equal rows of opposite changes are left out; a row that is put out replaces the one of its
-    key, and one that is taken back is removed if it is still there.  Raises errors of the package ``deltalake``, also
+    if rows are retracted.  Equal rows of opposite changes are left out; a row that is emitted replaces the one of its
+    key, and one that is retracted is removed if it is still there.  Raises errors of the package ``deltalake``, also
     where a transaction of the same app came in between.
     O(rows of the files + rows in files of the table that have one of their keys).
     """
@@ -52,7 +52,7 @@ def merge(
 
 
 def _matched(names: Sequence[str], key: Sequence[str]) -> str:
-    """Return when a row of the table is that of a change: of its key, and equal if it is taken back."""
+    """Return when a row of the table is that of a change: of its key, and equal if it is retracted."""
     here, there = ({name: f'{side}."{name}"' for name in names} for side in "ts")
     same = {n: f"({here[n]} = {there[n]} or ({here[n]} is null and {there[n]} is null))" for n in names}
     terms = [same[name] for name in key]
@@ -62,7 +62,7 @@ def _matched(names: Sequence[str], key: Sequence[str]) -> str:
 
 
 def _changes(files: Sequence[Path], columns: pa.Schema, key: Sequence[str]) -> pa.Table:
-    """Return the net changes in files: each row with whether it is taken back."""
+    """Return the net changes in files: each row with whether it is retracted."""
     parts = [pq.ParquetFile(file).read() for file in files]
     read = pa.concat_tables([part.select(columns.names) for part in parts] or [columns.empty_table()])
     changes = np.concatenate([_signs(part) for part in parts] or [np.empty(0, np.int64)])

@@ -112,7 +112,7 @@ class Operator:
         """Return the columns by which the input may be divided among copies of the operator.
 
         Each entry is a key: its column on every input port.  Copies that have the tuples of
-        different values of some of these keys, and all punctuation, put out together the output of one
+        different values of some of these keys, and all punctuation, emitted together the output of one
         operator.  None: any division will do, for nothing is kept of a tuple.  An
         empty list (the default): one operator has to see everything.
         """

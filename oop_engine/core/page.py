@@ -42,7 +42,7 @@ class Page:
     Raises ``ContractError`` if the columns are not the schema's or a time is null.
     ``times``: the progressing attribute, int64 (rows,), read-only where the type allows a view, made when somebody asks
     for it, with ``ContractError`` if a value is beyond int64.  ``rows``: how many there are; ``column(name)``: one
-    column, without the others where they are made when they are asked for (``late``).  ``reach``: times of the rows
+    column, without the others where they are made when they are read (``late``).  ``reach``: times of the rows
     with their least and greatest, as far as somebody has looked (``reach_of``).  Slices share memory; nothing is ever
     written into a page.
 
@@ -55,7 +55,7 @@ class Page:
     __slots__ = ("_made", "_progressing", "arrival", "batch", "columns", "reach", "rows", "schema", "times")
     times: NDArray[np.int64]
     late: ClassVar[bool] = False
-    """True: its columns are made when they are asked for; ``settled`` makes them all."""
+    """True: its columns are made when they are read; ``settled`` makes them all."""
     whole: ClassVar[bool] = False
     """True: no column has a null, that much is known without a look."""
 
@@ -154,7 +154,7 @@ class Page:
     if not TYPE_CHECKING:  # else any attribute would do
 
         def __getattr__(self, name: str) -> Any:
-            """Make the times when they are first asked for; from then on they are an attribute."""
+            """Make the times when they are first read; from then on they are an attribute."""
             if name != "times":
                 raise AttributeError(name)
             try:

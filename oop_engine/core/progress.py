@@ -7,7 +7,7 @@ while its bound on some input is larger than that of the whole stream, and among
 (``groups/looks.py``).
 
 Watermarks have a table of the same kind, made when the first one comes.  Of an input the larger of its watermark and
-its hard bound is expected, so that table takes hard bounds too; a combined watermark is put out where it has grown
+its hard bound is expected, so that table takes hard bounds too; a combined watermark is emitted where it has grown
 beyond the combined hard bound.
 """
 

@@ -174,7 +174,7 @@ class Watermark:
     A tuple below it may come, as long as it is not below punctuation: it is allowed, though late.  So results that are
     put out because of a watermark may be corrected; those that punctuation releases are final.  Flink's and Beam's
     watermark minus the allowed lateness is the hard bound.  A watermark never shrinks, and may be dropped, rounded down
-    or delayed anywhere.  Punctuation is a watermark of its own bound, so that one is not put out.
+    or delayed anywhere.  Punctuation is a watermark of its own bound, so that one is not emitted.
     """
 
     of: Linear | GroupWise

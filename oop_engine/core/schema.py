@@ -34,7 +34,7 @@ NULL_UNMATCHED = {"unmatched": "null"}
 class Schema:
     """Columns of a stream (``fields``), its progressing attribute, and the attribute's unit.
 
-    ``change`` names the int8 column of a *revision stream*: a row with +1 is put out, one with -1 takes back an equal
+    ``change`` names the int8 column of a *revision stream*: a row with +1 is emitted, one with -1 retracts an equal
     row (all other columns are the same, the time too).  So punctuation holds for changes as well: rows below a bound
     are final.
 
@@ -93,7 +93,7 @@ class Schema:
 
     def _mark(self, name: str) -> str:
         if name == self.change:
-            return "puts a row out, or takes it back"
+            return "emits a row (+1) or retracts it (-1)"
         return f"makes progress, in {self.unit}" if name == self.progressing else ""
 
     def _checked_unit(self, unit: str) -> str:

@@ -1,8 +1,8 @@
-"""Corrected answers: the first and the final answer of each result, where results are put out and taken back.
+"""Corrected answers: the first and the final answer of each result, where results are emitted and retracted.
 
 A row of a revision stream is final once punctuation has passed it at the sink.  So is one of new versions alone, or of
 differences (``Emit(mode=...)``), which replaces the row of its keys, or adds to it.  Of each result, found by its keys,
-the first row that was put out is the first answer, right or wrong.
+the first row that was emitted is the first answer, right or wrong.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Answers(NamedTuple):
 
 
 class Corrected(NamedTuple):
-    """The ``first`` and the ``final`` answers of a sink, and how many rows were taken back: ``revised``."""
+    """The ``first`` and the ``final`` answers of a sink, and how many rows were retracted: ``revised``."""
 
     first: Answers
     final: Answers

@@ -2,7 +2,7 @@
 
 ``Emit(mode="accumulating")`` puts new versions out alone, and ``mode="discarding"`` their differences to the last ones,
 for sinks that know rows by their keys.  With the keys each such row is a pair of changes: the version before is taken
-back, the new one is put out.
+back, the new one is emitted.
 """
 
 from __future__ import annotations

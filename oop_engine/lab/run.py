@@ -47,7 +47,7 @@ class Run:
 
     Of a revision stream results are the net rows, and their delay is that of the final answer: until punctuation has
     passed them at the sink.  ``first`` has the first answers, ``first_delays_s`` their delays, below 0 where they came
-    before the end of the window; ``first_wrong`` of them were not right, and ``revised`` rows were taken back.  Of a
+    before the end of the window; ``first_wrong`` of them were not right, and ``revised`` rows were retracted.  Of a
     plain stream the first answer is the final one.
 
     ``progressing`` is the attribute of the results, ``emitted`` int64 (results,) when each came, or was final;

@@ -4,7 +4,7 @@ Two tuples are the same if they agree in the progressing attribute and in some c
 only these columns leave, so it does not matter which copy came first.  Without the
 progressing attribute no punctuation could ever purge the state, so it is always compared.
 
-    Pass       the first copy of each tuple, at once; of a revision stream also that the last one was taken back.
+    Pass       the first copy of each tuple, at once; of a revision stream also that the last one was retracted.
     Keep       the key of each tuple that came, once, as long as another copy may come:
                until the bound of the stream, or of a group that the tuple is in, has
                passed its time.

@@ -29,8 +29,8 @@ class Finalize(Operator):
     """The net rows of a revision stream, once punctuation has passed them, so that nothing changes them any more.
 
     The output has all columns but ``change``.  A graph with versions of results and ``Finalize`` at its end has the
-    results of the same graph without versions.  Raises ``ContractError`` if a row is taken back more often than it
-    was put out.
+    results of the same graph without versions.  Raises ``ContractError`` if a row is retracted more often than it
+    was emitted.
 
     >>> import pyarrow as pa
     >>> from oop_engine import Linear, Page, Schema
@@ -45,7 +45,7 @@ class Finalize(Operator):
     """
 
     revisions = "takes"
-    waits = "rows that may be taken back"
+    waits = "rows that may be retracted"
 
     def uses_arrival(self) -> bool:
         return False

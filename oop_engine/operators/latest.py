@@ -56,7 +56,7 @@ class Latest(Operator):
     """Adds ``at``, the progressing attribute of the output, and ``weight``, an int64 column of +1 and -1.
 
     ``by``: the columns of the key; ``where``: a predicate as of ``Filter``; null is not true.  The last of a key is
-    not taken back at the end.  Raises ``GraphError`` for unknown columns, without a key, for a predicate that is
+    not retracted at the end.  Raises ``GraphError`` for unknown columns, without a key, for a predicate that is
     none, and for names that are taken.
 
     >>> import pyarrow.compute as pc

@@ -9,7 +9,7 @@ on its own.  Nothing waits for order: punctuation alone purges the state.
                            its partners have been there, or has a null key.
                semi        a left tuple at its first match; anti: one that has none, when it is purged.
                speculative: a tuple that would leave if the watermarks were punctuation leaves then, and
-                           is taken back at a match that comes all the same; as-of: pairs at once, too.
+                           is retracted at a match that comes all the same; as-of: pairs at once, too.
     Keep       a left tuple while the right input's bound <= ts + after, a right one while the
                left input's bound <= ts + before; tumbling: while the bound's window is not
                later than the tuple's.  The bound is that of the tuple's own key where
@@ -82,10 +82,10 @@ class OAJoin(Operator):
     of an ``AsOf`` band) over the messages that follow: one for each ``every`` tuples, at least one a message, all
     before the ``within``-th punctuation behind that lets some go is answered.  The bound stays at the earliest of them.
     ``speculative``: of a left, full or anti join a tuple that has matched nothing leaves when the watermark of the
-    other side has passed all its partners.  A match that comes late takes it back (change -1).  The output is a
+    other side has passed all its partners.  A match that comes late retracts it (change -1).  The output is a
     revision stream, with the column ``change`` behind the others, and final behind punctuation; without watermarks its
     rows leave as those of the plain join do.  With an ``AsOf`` band, of an inner join too, a left tuple leaves at once
-    with the latest right one that is there; when a later one comes, the pair is taken back, and the new one put out.
+    with the latest right one that is there; when a later one comes, the pair is retracted, and the new one emitted.
     Not with ``flush``.
     The output has all left columns, then all right ones, with ``suffix`` where a name is
     taken (semi, anti: left ones alone); the left progressing attribute stays the progressing one.

@@ -60,7 +60,7 @@ class WithColumns(Operator):
     def output_schemas(self, inputs: tuple[Schema, ...]) -> tuple[Schema, ...]:
         [schema] = inputs
         if schema.change in self.columns:
-            msg = f"WithColumns: {schema.change!r} tells whether a row is put out or taken back: compute another column"
+            msg = f"WithColumns: {schema.change!r} tells whether a row is emitted or retracted: compute another column"
             raise GraphError(msg)
         if schema.progressing in self.columns:
             msg = (

@@ -33,4 +33,4 @@ def _is_plain(feed: Any) -> bool:
     """Return whether a feed is files that have columns and no punctuation."""
     if isinstance(feed, CsvFiles):
         return True
-    return isinstance(feed, str | Path) and all(format_of(one, None) in _FORMATS for one in files_in(feed))
+    return isinstance(feed, str | Path) and all(format_of(file, None) in _FORMATS for file in files_in(feed))

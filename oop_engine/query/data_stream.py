@@ -98,21 +98,22 @@ class DataStream(Runnable):
             wanted[column] = column
         for name, given in computed.items():
             wanted[name] = as_expression(given, self.schema, "select")
-        if not any(isinstance(one, str) and one == self.schema.progressing for one in wanted.values()):
+        if not any(isinstance(value, str) and value == self.schema.progressing for value in wanted.values()):
             wanted = {self.schema.progressing: self.schema.progressing, **wanted}
         return self._then("select", Project(wanted))
 
     def with_columns(self, **computed: Expression) -> DataStream:
         """Return all columns and computed ones, which may replace others."""
         expressions = {
-            name: as_expression(one, self.schema, "with_columns") for name, one in computed.items()
+            name: as_expression(expression, self.schema, "with_columns")
+            for name, expression in computed.items()
         }
         return self._then("with-columns", WithColumns(expressions))
 
     def rename(self, names: Mapping[str, str]) -> DataStream:
         """Return the columns under other names: ``{"old": "new"}``."""
         self.schema.require(names, "rename")
-        return self._then("rename", Project({names.get(one, one): one for one in self.columns}))
+        return self._then("rename", Project({names.get(column, column): column for column in self.columns}))
 
     def agg(self, **aggregates: Aggregation | str) -> DataStream:
         """Return the aggregates of the whole stream, when it ends; ``group_by`` and ``window`` give those of parts."""
@@ -187,9 +188,12 @@ class DataStream(Runnable):
         ['b']
         """
         order = [by] if isinstance(by, str) else list(by)
-        names = names_of([one.removeprefix("-") for one in order], self.schema, "top: by")
+        names = names_of([by.removeprefix("-") for by in order], self.schema, "top: by")
         keys = names_of([per], self.schema, "top: per")
-        signed = [f"-{name}" if one.startswith("-") else name for name, one in zip(names, order, strict=True)]
+        signed = [
+            f"-{name}" if ordered.startswith("-") else name
+            for name, ordered in zip(names, order, strict=True)
+        ]
         operator = TopN(n, signed, keys, timed=timed, rank=rank, ties=ties)
         unbounded = None if timed else _UNTIMED
         return DataStream(of_operator("top", operator, self._output, unbounded=unbounded))
@@ -215,7 +219,7 @@ class DataStream(Runnable):
             {
                 "step": _shown(step),
                 "operator": _words(step),
-                "reads": ", ".join(_shown(one.step) for one in step.inputs),
+                "reads": ", ".join(_shown(stream.step) for stream in step.inputs),
             }
             for step in reversed(steps)
         ]

@@ -13,10 +13,10 @@ __all__ = ["explained"]
 def explained(made: Built) -> str:
     """Return the plan in words, some lines."""
     lines = [made.graph.text()]
-    for title, found in answering(made.graph.plan(), contract):
+    for title, answers in answering(made.graph.plan(), contract):
         if title in ("stored until then", "stored until its key ends"):
             continue
-        lines += ["", title, *(f"  {name}  {words}" for name, words in found)]
+        lines += ["", title, *(f"  {name}  {words}" for name, words in answers)]
     plan = made.graph.plan()
     lines += ["", "state", *(f"  {name}  {words}" for name, words in states(plan, made.unbounded))]
     if lines[-1] == "state":

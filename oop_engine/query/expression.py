@@ -42,13 +42,16 @@ class Aggregates:
         self.made: dict[str, Aggregation] = {}
         self.computed: dict[str, Expression] = {}
         self._behind: dict[str, AggregateText] = {}
-        for name, one in given.items():
-            if isinstance(one, Aggregation):
-                self.made[name] = one
-            elif isinstance(one, str):
-                self._read(name, one, schema)
+        for name, aggregate in given.items():
+            if isinstance(aggregate, Aggregation):
+                self.made[name] = aggregate
+            elif isinstance(aggregate, str):
+                self._read(name, aggregate, schema)
             else:
-                msg = f"agg: {name} must be an aggregate such as Count(), Sum('bytes') or 'sum(bytes)'; got {one!r:.60}"
+                msg = (
+                    f"agg: {name} must be an aggregate such as Count(), Sum('bytes') or 'sum(bytes)'; "
+                    f"got {aggregate!r:.60}"
+                )
                 raise GraphError(msg)
 
     def _read(self, name: str, text: str, schema: Schema) -> None:
@@ -57,11 +60,11 @@ class Aggregates:
         require_sqlglot()
         from oop_engine.query.sql.reading.method_texts import aggregate_of
 
-        found = aggregate_of(text, schema, self.computed, f"agg: {name}")
-        self.made[name] = found.made
-        if found.joined is not None:
-            self._behind[name] = found
+        read = aggregate_of(text, schema, self.computed, f"agg: {name}")
+        self.made[name] = read.made
+        if read.joined is not None:
+            self._behind[name] = read
 
     def behind(self, schema: Schema) -> dict[str, Expression]:
         """Return the columns that are computed of results, whose schema is ``schema``: texts that are joined."""
-        return {name: one.behind(schema, name) for name, one in self._behind.items()}
+        return {name: aggregate.behind(schema, name) for name, aggregate in self._behind.items()}

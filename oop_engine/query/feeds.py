@@ -48,15 +48,15 @@ def files_in(path: str | Path) -> list[Path]:
     """
     given = Path(path)
     if "*" in given.name:
-        found = sorted(given.parent.glob(given.name))
+        files = sorted(given.parent.glob(given.name))
     elif given.is_dir():
-        found = [given / name for name in files_of(given, LeftOut())]
+        files = [given / name for name in files_of(given, LeftOut())]
     else:
         return [given]
-    if not found:
+    if not files:
         msg = f"{given}: there is no such file: give the path of a trace, of a folder of them, or a pattern"
         raise UsageError(msg)
-    return found
+    return files
 
 
 def disorder_of(feed: Any, schema: Schema, per: Sequence[str], name: str) -> Disorder:
@@ -71,8 +71,8 @@ def disorder_of(feed: Any, schema: Schema, per: Sequence[str], name: str) -> Dis
             "give it, event_time('ts', disorder='90 s'), or in SQL WATERMARK FOR ts AS ts - INTERVAL '90' SECOND"
         )
         raise UsageError(msg)
-    found = profile_of(feed, schema, per, name)
-    most = (found.lateness if found.own_lateness is None else found.own_lateness).most
+    profile = profile_of(feed, schema, per, name)
+    most = (profile.lateness if profile.own_lateness is None else profile.own_lateness).most
     text = length_text(most, schema.unit)
     used = f"disorder={text!r}" if most else "disorder='ordered'"
     within = f" within each {', '.join(per)}" if per else ""
@@ -94,6 +94,6 @@ def profile_of(feed: Any, schema: Schema, by: str | Sequence[str], name: str) ->
 def _messages(feed: Any, schema: Schema, name: str) -> Iterator[Message]:
     if isinstance(feed, Trace):
         return iter(feed)
-    if isinstance(feed, list) and feed and all(isinstance(one, Trace) for one in feed):
+    if isinstance(feed, list) and feed and all(isinstance(item, Trace) for item in feed):
         return itertools.chain.from_iterable(feed)
     return Intake(f"source {name!r}", schema, "event_time", lambda *_: None).messages(feed)

@@ -94,12 +94,12 @@ class _Builder:
             if isinstance(step.operator, Punctuate):
                 (self._diverted if port == _LATE else self._in_time).add(key)
 
-    def _share(self, of: Any, key: Any, made: Any) -> None:
+    def _share(self, shared_by: Any, key: Any, made: Any) -> None:
         """Take an aggregate, once for equal steps."""
-        members = self._members.setdefault(of, set())
+        members = self._members.setdefault(shared_by, set())
         if key not in members:
             members.add(key)
-            self._shared.setdefault(of, SharedAggregate(made)).add(made)
+            self._shared.setdefault(shared_by, SharedAggregate(made)).add(made)
 
     def _windows_of(self, step: QueryStep) -> Any:
         """Return ``windows_of`` a step, computed once."""
@@ -122,8 +122,10 @@ class _Builder:
         stream = self._nodes[key]
         if output.port == 0:
             return stream
-        found = stream[stream.ports[output.port]]
-        return found if key in self._in_time else self._alone(found, stream, (key, output.port))
+        output_stream = stream[stream.ports[output.port]]
+        return (
+            output_stream if key in self._in_time else self._alone(output_stream, stream, (key, output.port))
+        )
 
     def _alone(self, late: Stream, in_time: Stream, key: Any) -> Stream:
         """Return late records where those in time are read by nothing: each output of a node leads somewhere."""
@@ -133,10 +135,10 @@ class _Builder:
         return self._nodes[key]
 
     def _added(self, step: QueryStep, key: Any) -> Stream:
-        inputs = [self._stream(one) for one in step.inputs]
-        of = (self._windows_of(step), key[1])
-        if len(self._members.get(of, ())) > 1:
-            return self._part(step, of, inputs)
+        inputs = [self._stream(stream) for stream in step.inputs]
+        shared_by = (self._windows_of(step), key[1])
+        if len(self._members.get(shared_by, ())) > 1:
+            return self._part(step, shared_by, inputs)
         name, graph = self._name(step, key), self.built.graph
         if name in graph.nodes:
             msg = f"query {graph.name!r}: two steps are called {name!r}: give them different names, .named('...')"
@@ -152,15 +154,15 @@ class _Builder:
             made = Punctuate(made.policy, made.granularity, Late.DIVERT, watermark=made.watermark)
         return graph.add(name, made, *inputs)
 
-    def _part(self, step: QueryStep, of: Any, inputs: list[Stream]) -> Stream:
+    def _part(self, step: QueryStep, shared_by: Any, inputs: list[Stream]) -> Stream:
         """Return the results of one aggregate of several with equal windows."""
-        shared, graph = self._shared[of], self.built.graph
-        if of not in self._nodes:
+        shared, graph = self._shared[shared_by], self.built.graph
+        if shared_by not in self._nodes:
             name = self._free(step.hint)
             if step.unbounded is not None:
                 self.built.unbounded[name] = step.unbounded
-            self._nodes[of] = graph.add(name, shared.operator, *inputs)
-        return graph.add(self._free("columns"), shared.results_of(step), self._nodes[of])
+            self._nodes[shared_by] = graph.add(name, shared.operator, *inputs)
+        return graph.add(self._free("columns"), shared.results_of(step), self._nodes[shared_by])
 
     def _measured(self, step: QueryStep, event_time: EventTime) -> Punctuate:
         """Return the operator of a source whose disorder is that of its feed."""

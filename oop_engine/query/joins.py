@@ -50,16 +50,16 @@ def interval_join(
     turned = Band(band.after, band.before)
     pairs = [(b, a) for a, b in _pairs(on)]
     names = _right_names(left.schema, right.schema, _pairs(on), suffix)
-    found = joined(right, left, pairs, turned, "left", None, "_of_left", unbounded)
+    matched = joined(right, left, pairs, turned, "left", None, "_of_left", unbounded)
     own = {name: f"{name}_of_left" if name in right.schema.names else name for name in left.schema.names}
     keys = dict(_pairs(on))
     columns: dict[str, Expression] = {
         name: keys[name] if keys.get(name) == name else own[name] for name in left.schema.names
     }
-    columns = {name: old for name, old in columns.items() if old in found.schema.names}
+    columns = {name: old for name, old in columns.items() if old in matched.schema.names}
     columns |= {new: old for old, new in names.items()}
     progressing = names.get(right.schema.progressing, right.schema.progressing)
-    return of_operator("columns", Project(columns, progressing=progressing), found)
+    return of_operator("columns", Project(columns, progressing=progressing), matched)
 
 
 def as_of(
@@ -83,16 +83,16 @@ def joined(
         operator = OAJoin(
             pairs, band, residual=as_expression(where, whole, "join: where"), suffix=suffix, how=how
         )
-    found = of_operator("join", operator, left, right, unbounded=unbounded)
+    stream = of_operator("join", operator, left, right, unbounded=unbounded)
     if how in ("semi", "anti"):
-        return found
+        return stream
     same = {f"{a}{suffix}": a for a, b in pairs if a == b}
     if not same:
-        return found
-    columns: dict[str, Expression] = {name: name for name in found.schema.names if name not in same}
+        return stream
+    columns: dict[str, Expression] = {name: name for name in stream.schema.names if name not in same}
     if how == "full":
         columns |= {a: pc.coalesce(pc.field(a), pc.field(b)) for b, a in same.items()}
-    return of_operator("columns", Project(columns), found)
+    return of_operator("columns", Project(columns), stream)
 
 
 def _right_names(left: Schema, right: Schema, pairs: list[tuple[str, str]], suffix: str) -> dict[str, str]:
@@ -106,7 +106,7 @@ def _right_names(left: Schema, right: Schema, pairs: list[tuple[str, str]], suff
 def _pairs(on: On) -> list[tuple[str, str]]:
     """Return the key columns, a left and a right one each."""
     given: Sequence[Any] = (on,) if isinstance(on, str) else on
-    return [(one, one) if isinstance(one, str) else (one[0], one[1]) for one in given]
+    return [(key, key) if isinstance(key, str) else (key[0], key[1]) for key in given]
 
 
 def _band(within: Length | tuple[Length, Length] | None, schema: Schema) -> Band:
@@ -116,11 +116,11 @@ def _band(within: Length | tuple[Length, Length] | None, schema: Schema) -> Band
     if not isinstance(within, tuple):
         return Band(within, within)
     try:
-        least, most = within
+        low, high = within
     except ValueError:
         msg = f"join: within is a length, or the least and the most, ('0 s', '10 min'); got {within!r}"
         raise GraphError(msg) from None
-    return Band(_opposite(least), most)
+    return Band(_opposite(low), high)
 
 
 def _opposite(length: Length) -> Length:

@@ -38,8 +38,8 @@ def as_graph(results: Mapping[str, Runnable], name: str = "query") -> Graph:
     >>> list(as_graph({"all": log, "old": log.filter("ts < 10")}).nodes)
     ['log', 'event-time', 'all', 'filter', 'old']
     """
-    check_plain("as_graph", {sink: one._finish for sink, one in results.items()})
-    return built(name, {sink: one._output for sink, one in results.items()}).graph
+    check_plain("as_graph", {sink: result._finish for sink, result in results.items()})
+    return built(name, {sink: result._output for sink, result in results.items()}).graph
 
 
 class Runnable:
@@ -84,7 +84,7 @@ class Runnable:
         options: dict[str, Any] = {"on": on, "bad_rows": bad_rows, **({"check": True} if check else {})}
         if on != "spark":
             options["flat_out"] = None  # nobody asks here when a result came
-        if on != "spark" and any(isinstance(one, AsyncIterable) for one in made.feeds.values()):
+        if on != "spark" and any(isinstance(feed, AsyncIterable) for feed in made.feeds.values()):
             return _finished(_run_live(made, bad_rows, check=check), self._finish)
         return _finished(run(made.graph, _opened(made), **options), self._finish)
 

@@ -38,9 +38,9 @@ class SharedAggregate:
 
     def add(self, made: WindowAggregate) -> None:
         """Take the aggregates of another step."""
-        for name, one in made.aggregates.items():
-            if self._name(one) is None:
-                self.aggregates[next(new for new in _names(name) if new not in self.aggregates)] = one
+        for name, aggregate in made.aggregates.items():
+            if self._name(aggregate) is None:
+                self.aggregates[next(new for new in _names(name) if new not in self.aggregates)] = aggregate
 
     @property
     def operator(self) -> WindowAggregate:
@@ -55,10 +55,10 @@ class SharedAggregate:
             name: self._name(made.aggregates[name]) if name in made.aggregates else name
             for name in step.schemas[0].names
         }
-        return Project({name: str(of) for name, of in names.items()})
+        return Project({name: str(own) for name, own in names.items()})
 
-    def _name(self, one: Aggregation) -> str | None:
-        own = fingerprint(one)
+    def _name(self, aggregate: Aggregation) -> str | None:
+        own = fingerprint(aggregate)
         return next((name for name, other in self.aggregates.items() if fingerprint(other) == own), None)
 
 

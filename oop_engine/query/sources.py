@@ -101,10 +101,10 @@ class Columns:
             raise GraphError(msg)
         schema = self._timed(column, unit)
         keys = (per,) if isinstance(per, str) else tuple(per)
-        asked = EventTime(disorder, keys, idle, watermark)
+        event_time = EventTime(disorder, keys, idle, watermark)
         source = of_source(self._name, schema, self._feed)
-        operator = asked.punctuate("ordered") if disorder is None else asked.punctuate()
-        measure = asked if disorder is None else None
+        operator = event_time.punctuate("ordered") if disorder is None else event_time.punctuate()
+        measure = event_time if disorder is None else None
         return DataStream(of_operator("event-time", operator, source, measure=measure))
 
     def is_integer(self, column: str) -> bool:
@@ -120,12 +120,12 @@ class Columns:
     def _timed(self, column: str, unit: str) -> Schema:
         """Return the columns with ``column`` as event time; of a file whose types are guessed, a text may be a time."""
         if self._first is not None:
-            found = open_trace(
+            trace = open_trace(
                 self._first, time=column, unit=unit or None, types=_types(self._types), csv=self._csv
             )
-            for note in found.notes:
+            for note in trace.notes:
                 _LOG.info("source %r: %s", self._name, note)
-            return found.schema
+            return trace.schema
         kind = self._fields.field(column).type
         is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
         if not is_text and not pa.types.is_date(kind):

@@ -35,13 +35,13 @@ _FOREVER = (Global, Landmark)
 
 def states(plan: Plan, unbounded: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the nodes that store records, and for how long; ``unbounded``: why one has no end."""
-    found = []
+    lines = []
     for node in plan.nodes:
         if node.name in unbounded:
-            found.append((node.name, f"without an end: {unbounded[node.name]}"))
+            lines.append((node.name, f"without an end: {unbounded[node.name]}"))
         elif words := _growing(plan, node, _state(node)):
-            found.append((node.name, words))
-    return found
+            lines.append((node.name, words))
+    return lines
 
 
 def pushed_down(plan: Plan) -> list[tuple[str, str]]:
@@ -52,9 +52,9 @@ def pushed_down(plan: Plan) -> list[tuple[str, str]]:
     filters = []
     for node in plan.nodes:
         if isinstance(node.operator, OAJoin | Meld):
-            names = [one.node for one in node.inputs]
-            before = [one for one in plan.nodes if one.name in names and isinstance(one.operator, Filter)]
-            filters += [(one.name, f"before {node.name!r}") for one in before]
+            names = [stream.node for stream in node.inputs]
+            before = [node for node in plan.nodes if node.name in names and isinstance(node.operator, Filter)]
+            filters += [(filter_node.name, f"before {node.name!r}") for filter_node in before]
     return read + filters
 
 
@@ -85,14 +85,14 @@ def _of_windows(made: WindowAggregate) -> str:
     given = made.windows
     windows = list(given.values()) if isinstance(given, Mapping) else [given]
     each = f" of each {', '.join(made.by)}" if made.by else ""
-    if any(isinstance(one, _FOREVER) for one in windows):
+    if any(isinstance(window, _FOREVER) for window in windows):
         grows = "grows with the keys" if made.by else "bounded"
         return f"{grows}: a partial aggregate{each} that no bound drops, for its window has no end"
-    if made.by and any(isinstance(one, PartitionedTupleBased | RowsBetween) for one in windows):
+    if made.by and any(isinstance(window, PartitionedTupleBased | RowsBetween) for window in windows):
         return f"grows with the keys: the last records{each}"
-    if any(isinstance(one, TupleBased | RowsBetween) for one in windows):
+    if any(isinstance(window, TupleBased | RowsBetween) for window in windows):
         return "bounded: the last records"
-    if any(isinstance(one, SlideByTuple) for one in windows):
+    if any(isinstance(window, SlideByTuple) for window in windows):
         return f"bounded: the records{each} of the window's length, until the bound passes their windows"
     return f"bounded: a partial aggregate{each} in each open window, until the bound passes its end"
 

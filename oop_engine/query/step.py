@@ -64,8 +64,8 @@ def of_operator(
     unbounded: str | None = None, measure: EventTime | None = None,
 ) -> StepOutput:  # fmt: skip
     """Return the first output of ``operator`` over ``inputs``; raises ``GraphError`` if they do not fit."""
-    schemas = tuple(one.schema for one in inputs)
-    check_accepts(hint, operator, schemas, ((one.step.hint, one.step.operator) for one in inputs))
+    schemas = tuple(stream.schema for stream in inputs)
+    check_accepts(hint, operator, schemas, ((stream.step.hint, stream.step.operator) for stream in inputs))
     return StepOutput(
         QueryStep(hint, operator.output_schemas(schemas), inputs, operator, None, None, unbounded, measure)
     )
@@ -76,8 +76,8 @@ def steps_of(output: StepOutput) -> Iterator[tuple[QueryStep, int]]:
     seen: set[tuple[int, int]] = set()
     waiting = [output]
     while waiting:
-        one = waiting.pop()
-        if (id(one.step), one.port) not in seen:
-            seen.add((id(one.step), one.port))
-            waiting += one.step.inputs
-            yield one.step, one.port
+        stream = waiting.pop()
+        if (id(stream.step), stream.port) not in seen:
+            seen.add((id(stream.step), stream.port))
+            waiting += stream.step.inputs
+            yield stream.step, stream.port

@@ -101,12 +101,12 @@ class WindowedStream:
         if read.computed:
             source = of_operator("with-columns", WithColumns(read.computed), source)
         windows = self._windows if isinstance(self._windows, Mapping) else {"": self._windows}
-        endless = self._emit is None and any(isinstance(one, Global) for one in windows.values())
+        endless = self._emit is None and any(isinstance(window, Global) for window in windows.values())
         operator = WindowAggregate(self._windows, read.made, self._keys, emit=self._emit)
-        found = of_operator("agg", operator, source, unbounded=_NO_WINDOW if endless else None)
-        if behind := read.behind(found.schema):
-            found = of_operator("with-columns", WithColumns(behind), found)
-        return self._made(found)
+        aggregated = of_operator("agg", operator, source, unbounded=_NO_WINDOW if endless else None)
+        if computed := read.behind(aggregated.schema):
+            aggregated = of_operator("with-columns", WithColumns(computed), aggregated)
+        return self._made(aggregated)
 
     def __getattr__(self, name: str) -> NoReturn:
         raise _not_yet(self, name, "agg(n=Count())")
@@ -118,7 +118,9 @@ class WindowedStream:
 
 def names_of(given: Sequence[str | Sequence[str]], schema: Schema, place: str) -> tuple[str, ...]:
     """Return names that are given each for itself or as a list; raises ``GraphError`` if one is no column."""
-    names = tuple(name for one in given for name in ([one] if isinstance(one, str) else one))
+    names = tuple(
+        name for given_name in given for name in ([given_name] if isinstance(given_name, str) else given_name)
+    )
     schema.require(names, place)
     return names
 
@@ -135,12 +137,12 @@ def window_of(given: Windows | Mapping[str, Windows] | Length, every: Length | N
     return Tumbling(given) if every is None else Sliding(given, every)
 
 
-def _not_yet(of: object, name: str, way_out: str) -> Exception:
+def _not_yet(stream: object, name: str, way_out: str) -> Exception:
     """Return the error for a method that comes later, or for none."""
     if name.startswith("_"):
         return AttributeError(name)
-    kind = type(of).__name__
-    names = [one for one in dir(type(of)) if not one.startswith("_")]
+    kind = type(stream).__name__
+    names = [attribute for attribute in dir(type(stream)) if not attribute.startswith("_")]
     hint = did_you_mean(name, names)
     msg = f"{kind} has no {name!r}{hint}; it needs {way_out} first, which gives a stream again"
     return UsageError(msg) if not hint else GraphError(msg)

@@ -125,7 +125,7 @@ class Outcome(OnlyTable):
         return rows_of(self.results[sink])
 
     def final(self, sink: str) -> pa.Table:
-        """Return the net content of a revision stream: the rows that were put out more often than taken back.
+        """Return the net content of a revision stream: the rows that were emitted more often than retracted.
 
         Rows are in the order of their first sight, without the column of changes; of a plain stream they are all
         there is.  O(rows).

@@ -44,7 +44,7 @@ The heap orders by the first three, and no two have the same serial.  ``again`` 
 the middle goes on, which is after all else that has the same moment.
 """
 
-_MOST = knob(__name__, "_MOST", 1 << 14)  # rows, about, that an operator puts out before they are handed on
+_MOST = knob(__name__, "_MOST", 1 << 14)  # rows, about, that an operator emits before they are handed on
 _READ_AFTER = knob(__name__, "_READ_AFTER", 64)  # messages between two looks at a state, where nobody asks
 _NOTHING: Message | Signal = Signal.END
 

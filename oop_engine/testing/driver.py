@@ -25,7 +25,7 @@ END = "end"
 
 
 class Driver:
-    """An opened operator, and everything it has put out, by port.
+    """An opened operator, and everything it has emitted, by port.
 
     >>> from oop_engine import Linear, Operator, Schema
     >>> import pyarrow as pa
@@ -83,15 +83,15 @@ class Driver:
         self.operator = fresh
 
     def pages(self, port: int = 0) -> list[Page]:
-        """Return the pages put out on ``port``."""
+        """Return the pages emitted on ``port``."""
         return [m for m in self.out[port] if isinstance(m, Page)]
 
     def rows(self, port: int = 0) -> list[dict[str, Any]]:
-        """Return the tuples put out on ``port``, in order."""
+        """Return the tuples emitted on ``port``, in order."""
         return [row for page in self.pages(port) for row in page.to_pylist()]
 
     def content(self, port: int = 0, names: Collection[str] | None = None) -> list[dict[str, Any]]:
-        """Return the tuples put out on ``port`` and not taken back, without the column of changes.
+        """Return the tuples emitted on ``port`` and not retracted, without the column of changes.
 
         ``names``: these columns alone; None: all.
         """
@@ -101,11 +101,11 @@ class Driver:
         return rows if change is None else net_content(rows, change)
 
     def punctuation(self, port: int = 0) -> list[Punctuation]:
-        """Return the punctuation put out on ``port``, without watermarks."""
+        """Return the punctuation emitted on ``port``, without watermarks."""
         return [m for m in self.out[port] if isinstance(m, Punctuation) and not isinstance(m, Watermark)]
 
     def watermarks(self, port: int = 0) -> list[Watermark]:
-        """Return the watermarks put out on ``port``."""
+        """Return the watermarks emitted on ``port``."""
         return [m for m in self.out[port] if isinstance(m, Watermark)]
 
     def _note(self, emissions: list[tuple[int, Message]]) -> list[tuple[int, Message]]:
@@ -120,7 +120,7 @@ class Driver:
 def net_content(rows: Iterable[dict[str, Any]], change: str) -> list[dict[str, Any]]:
     """Return the rows of a revision stream that are left, each as often as it is there, without ``change``.
 
-    Raises ``AssertionError`` if one was taken back more often than it was put out.
+    Raises ``AssertionError`` if one was retracted more often than it was emitted.
     """
     counts, plain = Counter[str](), dict[str, dict[str, Any]]()
     for row in rows:
@@ -128,7 +128,7 @@ def net_content(rows: Iterable[dict[str, Any]], change: str) -> list[dict[str, A
         counts[str(left)] += row[change]
         plain[str(left)] = left
     if wrong := [plain[key] for key, count in counts.items() if count < 0]:
-        msg = f"rows were taken back more often than put out: {wrong}"
+        msg = f"rows were retracted more often than emitted: {wrong}"
         raise AssertionError(msg)
     return [plain[key] for key, count in counts.items() for _ in range(count)]
 

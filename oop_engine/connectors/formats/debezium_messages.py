@@ -1,7 +1,7 @@
 """Debezium messages: changes of a table, as rows of a revision stream.
 
-An envelope has the row before and after a change: an insert adds a row, an update takes back the row before and adds
-that after, a delete takes back the row before.  Source: the Debezium documentation, "Data change events".
+An envelope has the row before and after a change: an insert adds a row, an update retracts the row before and adds
+that after, a delete retracts the row before.  Source: the Debezium documentation, "Data change events".
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class EnvelopeError(ValueError):
 
 
 class Changed(NamedTuple):
-    """A row that is added (``sign`` is 1) or taken back (-1); ``named``: the types that its message names."""
+    """A row that is added (``sign`` is 1) or retracted (-1); ``named``: the types that its message names."""
 
     sign: int
     row: Mapping[str, Any]
@@ -50,7 +50,7 @@ class Changed(NamedTuple):
 
 
 def changes_of(message: Any, *, revisions: bool) -> list[Changed]:
-    """Return the rows of a message that was parsed; ``revisions``: whether rows may be taken back.
+    """Return the rows of a message that was parsed; ``revisions``: whether rows may be retracted.
 
     Raises ``EnvelopeError`` if it is no envelope, or lacks a row.
 

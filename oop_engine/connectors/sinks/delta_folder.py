@@ -35,7 +35,7 @@ class DeltaFolder(PartFiles):
     if they have a zone.
 
     ``key``: columns that tell rows apart; an epoch is then merged into the table, so that a row replaces the one of its
-    key.  Of a revision stream the table is the net content after each epoch: rows that are taken back are removed,
+    key.  Of a revision stream the table is the net content after each epoch: rows that are retracted are removed,
     unless others have replaced them.  O(rows of the epoch + rows in files of the table that have one of their keys).
     Without a key files are added and never rewritten, so such a stream is a ``GraphError``.
 
@@ -52,7 +52,7 @@ class DeltaFolder(PartFiles):
     async def open(self, schema: Schema, run: str, prepared: Collection[Prepared]) -> None:
         """Check the package and the columns; remove files of this run that belong to no checkpoint."""
         if not self._key:
-            no_revisions(schema, self._place, "without key=(...) no row is taken back")
+            no_revisions(schema, self._place, "without key=(...) no row is retracted")
         schema.plain().require(self._key, f"{self._place}: key")
         library("deltalake", "delta", "DeltaFolder")
         self._columns = stored(self._place, schema.plain().fields)

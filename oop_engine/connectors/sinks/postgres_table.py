@@ -57,7 +57,7 @@ class PostgresTable(LiveSink):
 
     Of a revision stream each change is a row, with the column of changes, which the table then has.  With a ``key``
     the table is the net content of the stream after each epoch, without that column: the changes of an epoch that
-    cancel each other are left out, a row that is put out replaces the one of its key, and one that is taken back is
+    cancel each other are left out, a row that is emitted replaces the one of its key, and one that is retracted is
     removed, unless another has replaced it.  The key must tell rows apart that are there at one time, and have no null.
     """
 

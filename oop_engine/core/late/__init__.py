@@ -1,1 +1,1 @@
-"""Pages whose columns are made when somebody reads them."""
+"""Pages whose columns are made when they are read."""

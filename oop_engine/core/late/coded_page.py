@@ -1,4 +1,4 @@
-"""Coded pages: text as codes and their texts, as files of columns store it, until somebody reads it as text.
+"""Coded pages: text as codes and their texts, as files of columns store it, until it is read as text.
 
 A file has each text once in many rows, and a key needs only the code of its text: to make texts of the codes, and codes
 of the texts again, is most of the work of reading keys.
@@ -46,7 +46,7 @@ class CodedPage(Page):
         self.columns = LateColumns(schema, partial(_decoded, coded))
 
     def __getattr__(self, name: str) -> Any:
-        """Make all columns when they are first asked for together."""
+        """Make all columns when they are first read together."""
         if name == "batch":
             self.batch = self.columns = self.columns.batch()
             return self.batch

@@ -1,4 +1,4 @@
-"""Late pages: columns that are made when somebody reads them.
+"""Late pages: columns that are made when they are read.
 
 To copy columns is most of the work of a match, and an aggregate behind a join may read the time alone.  Of a page of
 a few rows of numbers most of the cost is that of its Arrow objects, and an aggregate needs none of them
@@ -79,7 +79,7 @@ class LatePage(Page):
         self.columns, self.rows, self._make_times = LateColumns(schema, make), rows, make_times
 
     def __getattr__(self, name: str) -> Any:
-        """Make the columns when they are first asked for; from then on they are an attribute as of any page.
+        """Make the columns when they are first read; from then on they are an attribute as of any page.
 
         And nothing is kept that they were made of: of a few rows that is a hundred times as much.
         """

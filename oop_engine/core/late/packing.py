@@ -1,4 +1,4 @@
-"""Packing: a few rows of numbers as bytes, of which columns are made when somebody reads them."""
+"""Packing: a few rows of numbers as bytes, of which columns are made when they are read."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ or one each millisecond before a window that slides by the minute, is work for
 nothing.  A punctuation that is dropped or rounded down is weaker, and so sound.
 
     Pass       every page, unchanged, at once.
-    Keep       with ``groups`` a bound a group; the last bound put out, and with group-wise punctuation one a group
+    Keep       with ``groups`` a bound a group; the last bound emitted, and with group-wise punctuation one a group
                that is ahead of its stream.
     Propagate  linear      rounded down to the granularity
                group-wise  the same, if its attributes are among those wanted

@@ -6,7 +6,7 @@ page.  Inside the graph no operator guesses progress
 from tuples.
 
     Pass       every tuple that is not behind a bound, at once, in the order it came.
-    Keep       the state of the policy, and the bounds put out.  Never a tuple.  ``PerGroup`` without ``linear``: of
+    Keep       the state of the policy, and the bounds emitted.  Never a tuple.  ``PerGroup`` without ``linear``: of
                each key, until a linear bound of the stream itself passes it.
     Propagate  the bound of the policy, rounded down to a multiple of the granularity, each time it passes
                one; for groups, all that has grown, in one message, when the fastest
@@ -19,7 +19,7 @@ from tuples.
                of the smallest slide).  ``Sort`` is the in-order twin.
 
 A tuple is late if it is behind the bound that held for its stream or group when it came: with a granularity, the bound
-*put out*; without one, the bound that follows from the tuples before it, though it goes out once a page, at its end.
+*emitted*; without one, the bound that follows from the tuples before it, though it goes out once a page, at its end.
 So lateness depends on the tuples and the clock alone, never on where pages end.
 """
 

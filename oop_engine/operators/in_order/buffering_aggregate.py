@@ -14,7 +14,7 @@ A tuple is looked at once for each window it is in, as it is in WID, but it stay
                punctuation that closes none O(1).  Order needed: yes.
 
 With ``late=True`` there is a second input for the stragglers of a ``Sort`` with the generous
-policy: they are added to the extents still open (not put out, and not below the bound), and are lost for closed
+policy: they are added to the extents still open (not emitted, and not below the bound), and are lost for closed
 ones.  Counts: ``late_for_some`` stragglers lost for at least one extent, ``late_for_all`` those lost for
 all of theirs.
 
@@ -135,7 +135,7 @@ class BufferingAggregate(Operator):
         self._slots: list[Integers] = []  # the group of each tuple
         self._tuples = self._nbytes = 0
         self._open = NEVER  # the first window not closed yet
-        self._next = FOREVER  # the first window not put out yet, where every window is
+        self._next = FOREVER  # the first window not emitted yet, where every window is
         self._latest = NEVER  # the last window with a tuple
         self._bound = self._reached = NEVER
         self._late = self._dropped = 0

@@ -1,6 +1,6 @@
 """The state of a join that puts unmatched tuples out at a watermark, and takes them back at a late match.
 
-A stored tuple without a match has been put out if the watermarks have passed it by which it would be purged, were
+A stored tuple without a match has been emitted if the watermarks have passed it by which it would be purged, were
 they punctuation.  Those tuples are not recorded: they follow from their times and the bounds.
 """
 
@@ -47,7 +47,7 @@ class SpeculativeState(JoinState):
     def __init__(self, terms: JoinTerms, inputs: tuple[Schema, ...]) -> None:
         super().__init__(terms, inputs)
         self.soft = JoinBounds([terms.names(0), terms.names(1)], [self.bounds.rule])
-        self._back: list[pa.RecordBatch] = []  # rows that a page takes back
+        self._back: list[pa.RecordBatch] = []  # rows that a page retracts
 
     def advance(self, port: int, punctuation: Punctuation) -> Iterator[pa.RecordBatch | Punctuation]:
         """Process a punctuation as any join does, and a watermark: yield tuples that expect no match any more."""

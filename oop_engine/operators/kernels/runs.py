@@ -167,7 +167,7 @@ def within(slots, times, gap, heads, runs_of, first, last, slots_of):
 
 @njit(cache=True, nogil=True)
 def open_windows(begins, slots, last, left, place, out):
-    """Find the windows that runs make up and that ``place`` definitions at most have put out.
+    """Find the windows that runs make up and that ``place`` definitions at most have emitted.
 
     begins bool, slots, last int64, left int16 (n,), in the order of runs.  Fills ``out`` int64 (4, n): the first run,
     how many runs, the slot and the last time of each window; returns how many there are.  O(n).

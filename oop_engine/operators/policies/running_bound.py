@@ -46,7 +46,7 @@ class RunningBound:
     """The bound that holds after each tuple of one stream; this one knows of none.
 
     ``clock_every``: how often ``on_clock`` is wanted, in units of the attribute.  ``exact_ticks``: the bound of a
-    tick is put out as it is, not as a multiple of the granularity.
+    tick is emitted as it is, not as a multiple of the granularity.
     """
 
     clock_every: int | None = None

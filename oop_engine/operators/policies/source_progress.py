@@ -3,7 +3,7 @@
 ``Punctuate`` and ``Sort`` share it: a tuple is late in both or in none.
 
 A tuple is late if it is behind the bound that held for its stream or its group when it came.  With a granularity that
-is the bound *put out*: at its multiples, at once.  Without one it is the bound that follows from the tuples before it,
+is the bound *emitted*: at its multiples, at once.  Without one it is the bound that follows from the tuples before it,
 row by row, while punctuation goes out once a page, at its end.  So lateness depends on the tuples and the clock, never
 on where pages end.
 """
@@ -196,7 +196,7 @@ class SourceProgress:
 
 
 def _before_late(page: Page, row_bounds: Ints, before: int, linear: Ints) -> Ints:
-    """Return the rows that are late behind a bound not put out yet: its punctuation has to go first."""
+    """Return the rows that are late behind a bound not emitted yet: its punctuation has to go first."""
     rows = np.flatnonzero(page.times < row_bounds)
     rows = rows[rows > 0]
     return rows[cut_rows(linear[rows - 1], before) - 1]

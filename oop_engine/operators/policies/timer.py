@@ -29,9 +29,9 @@ __all__ = ["Timer"]
 @checked_arguments
 @dataclass(frozen=True)
 class Timer(Policy):
-    """``policy``, whose bound is also put out at each tick of the arrival clock, ``every`` so long.
+    """``policy``, whose bound is also emitted at each tick of the arrival clock, ``every`` so long.
 
-    With a ``granularity`` bounds are put out at its multiples alone, and in between results wait for the next one;
+    With a ``granularity`` bounds are emitted at its multiples alone, and in between results wait for the next one;
     at a tick the exact bound goes out, whatever the granularity.  So a coarse granularity and a timer give a pace
     of punctuation by the clock of arrivals, however fast times go on: results wait one tick longer than
     with ``policy``, and punctuation costs the same in a burst.  Which tuples are late depends on the ticks then.
@@ -53,7 +53,7 @@ class Timer(Policy):
 
 
 class _Timed(RunningBound):
-    """The bound of ``inner``, which is put out as it is at each tick."""
+    """The bound of ``inner``, which is emitted as it is at each tick."""
 
     exact_ticks = True
 

@@ -39,7 +39,7 @@ class NetCounts(NamedTuple):
 
 
 def changes_of(page: Page) -> Integers:
-    """Return the change of each row, int64 (rows,): +1 puts it out, -1 takes it back; +1 in a plain stream."""
+    """Return the change of each row, int64 (rows,): +1 emits it, -1 retracts it; +1 in a plain stream."""
     if page.schema.change is None:
         return np.ones(len(page), np.int64)
     column = page.column(page.schema.change)
@@ -134,7 +134,7 @@ class NetRows:
         counts = self._counts[passed_slots]
         if (counts < 0).any():
             row = rows_of(self.rows(passed_slots[counts < 0][:1]))
-            msg = f"a revision stream: a row is taken back at most as often as it is put out; got one more of {row}"
+            msg = f"a revision stream: a row is retracted at most as often as it is emitted; got one more of {row}"
             raise ContractError(msg)
         by_time = passed_slots[np.argsort(self._times[passed_slots], kind="stable")]
         by_time = np.repeat(by_time, self._counts[by_time])

@@ -155,7 +155,7 @@ def _add(twin: Graph, plan: Plan, node: Node, operator: Operator, inputs: list[S
 
 
 def _once(aggregate: WindowAggregate) -> WindowAggregate:
-    """Return the operator that puts out final results alone."""
+    """Return the operator that emits final results alone."""
     return WindowAggregate(
         aggregate.windows,
         aggregate.aggregates,

@@ -1,4 +1,4 @@
-"""Triggers: when a window aggregate puts out a version of a result before it is final.
+"""Triggers: when a window aggregate emits a version of a result before it is final.
 
 A trigger is a value and can be used for many windows.  It is asked once a page about the windows that the page touched,
 all at once, and *fires* for some of them.  Conditions are of the time since the window fired last, whether its result

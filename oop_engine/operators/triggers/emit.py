@@ -1,4 +1,4 @@
-"""Emit: which versions of its results a window aggregate puts out before they are final."""
+"""Emit: which versions of its results a window aggregate emits before they are final."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Emit:
     None: no such version.  A version leaves only if the result differs from the last one; ``repeat``: that on time
     leaves all the same.
 
-    ``mode``: ``"retracting"``: the last version is taken back, -1, and the new one put out, +1: a revision stream,
+    ``mode``: ``"retracting"``: the last version is retracted, -1, and the new one emitted, +1: a revision stream,
     which operators take.  ``"accumulating"``: the new one alone, for a sink that replaces rows by their key.
     ``"discarding"``: the difference to the last one, of counts and integer sums, for a sink that adds.
     ``info``: with columns ``version``, from 0 on, and ``timing``: early, on_time, late, final.

@@ -94,4 +94,4 @@ def aggregates_in(node: Any) -> list[Any]:
         return [node]
     if isinstance(node, exp.Query):
         return []
-    return [found for child in node.iter_expressions() for found in aggregates_in(child)]
+    return [aggregate for child in node.iter_expressions() for aggregate in aggregates_in(child)]

@@ -32,17 +32,17 @@ def _of_groups(node: Any, part: str, known: dict[str, Any]) -> set[str]:
     if part == "where" or group is None:
         return set()
     listed = node.expressions if group.args.get("all") else group.expressions
-    keys = {one.name.lower() for one in listed if isinstance(one, exp.Column)}
+    keys = {item.name.lower() for item in listed if isinstance(item, exp.Column)}
     return {alias for alias, item in known.items() if alias not in keys and aggregates_in(item)}
 
 
 def _replace(node: Any, known: dict[str, Any], names: Names, of_groups: Container[str] = ()) -> None:
     for column in list(node.find_all(exp.Column)):
-        found = None if column.table else known.get(column.name.lower())
+        meant = None if column.table else known.get(column.name.lower())
         is_column = names.columns(column) and (
             column.name.lower() not in of_groups or column.find_ancestor(exp.AggFunc, exp.Filter)
         )
-        if found is None or is_column or column.find_ancestor(exp.Query) is not node.find_ancestor(exp.Query):
+        if meant is None or is_column or column.find_ancestor(exp.Query) is not node.find_ancestor(exp.Query):
             continue
-        is_one = isinstance(found, exp.Column | exp.Func | exp.Window | exp.Literal)
-        column.replace(found.copy() if is_one else exp.Paren(this=found.copy()))
+        is_one = isinstance(meant, exp.Column | exp.Func | exp.Window | exp.Literal)
+        column.replace(meant.copy() if is_one else exp.Paren(this=meant.copy()))

@@ -49,8 +49,11 @@ class Arguments:
             where, node = node.expression.this, node.this
         constants: list[Any] = []
         if isinstance(node, exp.WithinGroup):
-            constants = [constant_of(self._text, one) for one in call_of(node.this)[1]]
-            name, arguments = name_of(node.this), [one.this for one in node.expression.expressions]
+            constants = [constant_of(self._text, argument) for argument in call_of(node.this)[1]]
+            name, arguments = (
+                name_of(node.this),
+                [expression.this for expression in node.expression.expressions],
+            )
         else:
             name, arguments = name_of(node), call_of(node)[1]
         name, arguments = self._in_order(name, arguments)
@@ -80,11 +83,11 @@ class Arguments:
             if where is None:
                 return Count()
             arguments = [exp.Boolean(this=True)]
-        columns = [one for one in arguments if not _is_constant(one)] or arguments[:1]
-        constants += [constant_of(self._text, one) for one in arguments if one not in columns]
+        columns = [argument for argument in arguments if not _is_constant(argument)] or arguments[:1]
+        constants += [constant_of(self._text, argument) for argument in arguments if argument not in columns]
         if name in _OF_FLOATS and pa.types.is_decimal(self._expressions.of(columns[0]).kind):
             columns = [exp.cast(columns[0].copy(), "DOUBLE")]
-        inputs = [self._argument(one, where) for one in columns]
+        inputs = [self._argument(column, where) for column in columns]
         try:
             return AGGREGATES[name](*inputs, *constants)
         except (EngineError, TypeError) as error:
@@ -101,12 +104,12 @@ class Arguments:
         first, *more = order.expressions
         down = bool(first.args.get("desc"))
         is_time = self._names.columns(first.this) == [self._time] and all(
-            one.this == order.this for one in more
+            other.this == order.this for other in more
         )
         if (
             not is_time
             or (down and name not in _EDGES)
-            or any(bool(one.args.get("desc")) != down for one in more)
+            or any(bool(ordered.args.get("desc")) != down for ordered in more)
         ):
             way_out = f"write ORDER BY {self._time}, the event time, or arg_min(x, y) and arg_max(x, y)"
             shown = "a list or string_agg" if name == "ARRAY_AGG" else name.lower()
@@ -120,7 +123,7 @@ class Arguments:
         """
         is_row = isinstance(arguments[0], exp.Tuple)
         parts = arguments[0].expressions if is_row else arguments
-        values = [self._expressions.value(one) for one in parts]
+        values = [self._expressions.value(part) for part in parts]
         key = rows_as_texts(values, with_nulls=is_row)
         if where is not None:
             key = pc.if_else(self._expressions.predicate(where), key, pc.scalar(pa.scalar(None, pa.string())))
@@ -146,8 +149,8 @@ class Arguments:
 
     def _computed(self, value: Any, name: str) -> str:
         """Return a column with ``value``: the one that there is, or a new one called ``name``."""
-        for there, one in self._columns.items():
-            if not isinstance(one, str) and not isinstance(value, str) and value.equals(one):
+        for there, known in self._columns.items():
+            if not isinstance(known, str) and not isinstance(value, str) and value.equals(known):
                 return there
         self._columns[name] = value
         return name

@@ -36,11 +36,11 @@ def sql(text: str, /, **streams: Any) -> DataStream:
 
 def last_of(text: str, streams: Mapping[str, Any], files: FileOptions | None = None) -> DataStream:
     """Return the query of the last SELECT; ``files``: how tables of files and rows are read."""
-    found = results_of(text, streams, files)
-    if not found:
+    results = results_of(text, streams, files)
+    if not results:
         msg = "sql: the text has no SELECT: end it with one"
         raise UsageError(msg)
-    return list(found.values())[-1]
+    return list(results.values())[-1]
 
 
 def results_of(

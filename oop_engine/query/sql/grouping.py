@@ -94,7 +94,10 @@ class Grouping:
             return self._over(node)
         if isinstance(node, exp.Anonymous) and node.name.upper() in WINDOWS:
             return of_call(
-                self._text, node, [one for one in node.expressions if not isinstance(one, exp.Column)], schema
+                self._text,
+                node,
+                [expression for expression in node.expressions if not isinstance(expression, exp.Column)],
+                schema,
             )
         if isinstance(node, exp.DateBin) and self._is_time(node.expression):
             return bucket(self._text, node, schema)
@@ -138,7 +141,7 @@ class Grouping:
         Columns that are there are read where they are: those that are not needed are not read by the source.
         """
         time = self._relation.time
-        there = all(isinstance(one, str) and one == name for name, one in self._columns.items())
+        there = all(isinstance(column, str) and column == name for name, column in self._columns.items())
         if there and not keep and time not in self.by:
             return self._relation.stream
         own = {name: name for name in keep} if keep else {"_time" if time in self.by else time: time}
@@ -175,8 +178,8 @@ class Grouping:
         bounds = [Name("", name, name) for name in BOUNDS[:2]] if self._bounds_asked else []
         whole = isinstance(windows, Tumbling | Sliding)
         twins = frozenset(BOUNDS[:2]) if whole else frozenset()
-        found = NamedStream(stream, Names(tuple(bounds)), twins=twins, lasts=_slide_of(windows))
-        return Stage(found, self._made, relation.names)
+        windowed = NamedStream(stream, Names(tuple(bounds)), twins=twins, lasts=_slide_of(windows))
+        return Stage(windowed, self._made, relation.names)
 
     def _explained(self, error: GraphError, made: Mapping[str, Aggregation]) -> Exception:
         """Return a mistake at the aggregate that an error is about, with the names of the query."""
@@ -191,7 +194,7 @@ class Grouping:
         return mistake(self._text, exp.Null(), words)
 
     def _check_session_keys(self) -> None:
-        grouped = [self._columns[one] for one in self.by]
+        grouped = [self._columns[key] for key in self.by]
         missing = [
             name for name in self._relation.keys if not any(isinstance(c, str) and c == name for c in grouped)
         ]

@@ -31,8 +31,8 @@ def items_of(text: str, select: Any, relation: NamedStream) -> list[Item]:
 def _with_window(select: Any, items: list[Item]) -> list[Item]:
     """Return the items with the bounds of the window that stands behind the list, behind the keys."""
     group = select.args.get("group")
-    written = [] if group is None else [one for one in group.expressions if is_over(one)]
-    if not written or any(item.node.find(exp.Column) and item.name in BOUNDS for item in items):
+    windows = [] if group is None else [expression for expression in group.expressions if is_over(expression)]
+    if not windows or any(item.node.find(exp.Column) and item.name in BOUNDS for item in items):
         return items
     at = next((i for i, item in enumerate(items) if aggregates_in(item.node)), len(items))
     bounds = [Item(name, exp.column(name)) for name in BOUNDS[:2]]
@@ -43,17 +43,17 @@ def _starred(text: str, relation: NamedStream, node: Any) -> list[Item]:
     star = node if isinstance(node, exp.Star) else node.this if isinstance(node, exp.Column) else None
     if not isinstance(star, exp.Star):
         return []
-    new = {one.this.name.lower(): one for one in star.args.get("rename") or []}
-    other = {one.alias.lower(): one for one in star.args.get("replace") or []}
-    without = {one.name.lower() for one in star.args.get("except_") or star.args.get("except") or []}
+    new = {item.this.name.lower(): item for item in star.args.get("rename") or []}
+    other = {item.alias.lower(): item for item in star.args.get("replace") or []}
+    without = {item.name.lower() for item in star.args.get("except_") or star.args.get("except") or []}
     table = node.table if isinstance(node, exp.Column) else ""
-    names = [one for one in relation.names.of(table) if one.name.lower() not in without]
+    names = [name for name in relation.names.of(table) if name.name.lower() not in without]
     if table and not names:
         raise mistake(text, node, f"no table {table!r}")
-    found = [_starred_item(one, other.get(one.name.lower()), new.get(one.name.lower())) for one in names]
+    items = [_starred_item(name, other.get(name.name.lower()), new.get(name.name.lower())) for name in names]
     if relation.windows is not None:
-        found += [Item(name, exp.column(name)) for name in BOUNDS[:2]]
-    return found
+        items += [Item(name, exp.column(name)) for name in BOUNDS[:2]]
+    return items
 
 
 def _starred_item(name: Name, other: Any, new: Any) -> Item:

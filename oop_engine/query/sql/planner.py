@@ -73,8 +73,8 @@ class Planner:
         """Return a SELECT or a UNION, with its WITH."""
         known = dict(around)
         with_ = node.args.get("with_") or node.args.get("with")
-        for one in [] if with_ is None else with_.expressions:
-            known[one.alias.lower()] = self._named(self.query(one.this, known), one)
+        for expression in [] if with_ is None else with_.expressions:
+            known[expression.alias.lower()] = self._named(self.query(expression.this, known), expression)
         if isinstance(node, exp.Subquery):
             return self.query(node.this, known)
         if isinstance(node, exp.Values):
@@ -112,8 +112,8 @@ class Planner:
         return SelectPlan(self._text, node, None, self, known).filtered(relation)
 
     def _union(self, node: Any, known: Known) -> NamedStream:
-        left, *others = (self.query(one, known) for one in union_queries(node))
-        names = [one.name for one in left.names.names]
+        left, *others = (self.query(query, known) for query in union_queries(node))
+        names = [name.name for name in left.names.names]
         for other in others:
             if len(names) != len(other.names.names):
                 raise mistake(self._text, node, f"UNION of {len(names)} and {len(other.names.names)} columns")
@@ -122,14 +122,14 @@ class Planner:
         kinds = union_types(self._text, node, [left, *others])
         time = union_time(self._text, node, [left, *others], names)
         hidden = [] if time in names else [time]
-        first, *rest = [union_part(one, names, kinds, hidden, time) for one in (left, *others)]
-        found = first.union(*rest)
+        first, *rest = [union_part(relation, names, kinds, hidden, time) for relation in (left, *others)]
+        union = first.union(*rest)
         shown = Names(tuple(Name("", name, name) for name in names))
-        whole = NamedStream(found, shown, finish=Finish(frozenset(hidden)))
-        behind = exp.select("*").distinct() if node.args.get("distinct") else exp.select("*")
+        whole = NamedStream(union, shown, finish=Finish(frozenset(hidden)))
+        outer = exp.select("*").distinct() if node.args.get("distinct") else exp.select("*")
         for part in ("order", "limit", "offset"):
-            behind.set(part, node.args.get(part))
-        return SelectPlan(self._text, behind, None, self, known).over(whole)
+            outer.set(part, node.args.get(part))
+        return SelectPlan(self._text, outer, None, self, known).over(whole)
 
     def read(self, node: Any, known: Known) -> NamedStream:
         """Return the stream that FROM or JOIN names: a subquery, a window function, a table, a path."""
@@ -151,14 +151,14 @@ class Planner:
 
     def _named(self, relation: NamedStream, node: Any) -> NamedStream:
         """Return a relation under the alias of ``node``, and its columns under those that the alias has."""
-        found = renamed(relation, node.alias or node.name)
+        named = renamed(relation, node.alias or node.name)
         alias = node.args.get("alias")
-        columns = [one.name for one in ([] if alias is None else alias.args.get("columns") or [])]
-        if len(columns) > len(found.names.names):
-            words = f"{node.alias} has {len(found.names.names)} columns, and {len(columns)} names"
+        columns = [column.name for column in ([] if alias is None else alias.args.get("columns") or [])]
+        if len(columns) > len(named.names.names):
+            words = f"{node.alias} has {len(named.names.names)} columns, and {len(columns)} names"
             raise mistake(self._text, node, words)
-        moved = [replace(one, name=name) for one, name in zip(found.names.names, columns, strict=False)]
-        return replace(found, names=Names((*moved, *found.names.names[len(columns) :])))
+        moved = [replace(old, name=name) for old, name in zip(named.names.names, columns, strict=False)]
+        return replace(named, names=Names((*moved, *named.names.names[len(columns) :])))
 
     def _whole(self, relation: NamedStream, node: Any) -> NamedStream:
         if relation.finish.needs_all:
@@ -168,8 +168,8 @@ class Planner:
         return relation
 
     def _table(self, node: Any, known: Known, time: str = "") -> NamedStream:
-        found = known.get(node.name.lower())
-        return self._whole(self._tables.relation(node, time) if found is None else found, node)
+        relation = known.get(node.name.lower())
+        return self._whole(self._tables.relation(node, time) if relation is None else relation, node)
 
     def _windowed(self, call: Any, alias: str, known: Known) -> NamedStream:
         """Return the relation of a call of a window function."""
@@ -183,44 +183,44 @@ class Planner:
             )
         if len(arguments) < 3:
             raise mistake(self._text, call, f"{name} reads {name}(stream, ts, INTERVAL ...)")
-        of, time = arguments[0], arguments[1]
-        relation = self._source_of(of, time, known)
+        source, time = arguments[0], arguments[1]
+        relation = self._source_of(source, time, known)
         if not isinstance(time, exp.Column) or relation.names.column(self._text, time) != relation.time:
-            words = f"the event time of {of.name!r} is {relation.time!r}: windows are over that"
+            words = f"the event time of {source.name!r} is {relation.time!r}: windows are over that"
             raise mistake(self._text, time, words)
         windows = of_call(self._text, call, arguments[2:], relation.stream.schema)
         given = self._sessions.get(call.meta.get("start", -1), [])
         keys = tuple(relation.names.column(self._text, exp.column(key)) for key in given)
-        return replace(renamed(relation, alias or of.name), windows=windows, keys=keys)
+        return replace(renamed(relation, alias or source.name), windows=windows, keys=keys)
 
     def _bracketed(self, call: Any, alias: str, known: Known) -> NamedStream:
         """Return a relation with a window in brackets behind it."""
-        of, words = call.expressions
-        bracket = bracket_of(self._text, of, words.this)
+        source, words = call.expressions
+        bracket = bracket_of(self._text, source, words.this)
         time = exp.column(bracket.time) if bracket.time else None
-        relation = self._source_of(of, time, known)
+        relation = self._source_of(source, time, known)
         keys = tuple(relation.names.column(self._text, exp.column(key)) for key in bracket.keys)
         windows = bracket.windows
         return replace(
-            renamed(relation, alias or of.alias_or_name), windows=windows, keys=keys, bracket=bracket
+            renamed(relation, alias or source.alias_or_name), windows=windows, keys=keys, bracket=bracket
         )
 
-    def _source_of(self, of: Any, time: Any, known: Known) -> NamedStream:
-        if isinstance(of, exp.Subquery | exp.Select):
-            return self._whole(self.query(of, known), of)
-        return self._table(of, known, time.name if isinstance(time, exp.Column) else "")
+    def _source_of(self, source: Any, time: Any, known: Known) -> NamedStream:
+        if isinstance(source, exp.Subquery | exp.Select):
+            return self._whole(self.query(source, known), source)
+        return self._table(source, known, time.name if isinstance(time, exp.Column) else "")
 
 
 def renamed(relation: NamedStream, alias: str) -> NamedStream:
     """Return a relation whose columns are those of a table of another name."""
     if not alias:
         return relation
-    return replace(relation, names=Names(tuple(replace(one, table=alias) for one in relation.names.names)))
+    return replace(relation, names=Names(tuple(replace(name, table=alias) for name in relation.names.names)))
 
 
 def _as_stream(relation: NamedStream) -> DataStream:
     """Return the stream of a relation, with the steps that its results need."""
-    shown = {one.column for one in relation.names.names} | {relation.stream.schema.change}
+    shown = {name.column for name in relation.names.names} | {relation.stream.schema.change}
     hidden = frozenset(name for name in relation.stream.schema.names if name not in shown)
     return DataStream(
         relation.stream.output, replace(relation.finish, hidden=hidden | relation.finish.hidden)

@@ -60,13 +60,13 @@ def filtered(stream: DataStream, predicate: Any) -> DataStream:
     step = stream.output.step
     if not isinstance(step.operator, Meld) or step.name is not None:
         return stream.filter(predicate)
-    first, *others = (filtered(DataStream(one), predicate) for one in step.inputs)
+    first, *others = (filtered(DataStream(stream), predicate) for stream in step.inputs)
     return first.union(*others)
 
 
 def project(stream: DataStream, columns: Mapping[str, Any], progressing: str | None = None) -> DataStream:
     """Return columns under new names, computed ones too; all under their own names are the stream itself."""
-    same = [name for name, one in columns.items() if isinstance(one, str) and one == name]
+    same = [name for name, column in columns.items() if isinstance(column, str) and column == name]
     if same == stream.columns and len(columns) == len(same):
         return stream
     return then(stream, "select", Project(dict(columns), progressing=progressing))

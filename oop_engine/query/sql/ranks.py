@@ -30,7 +30,7 @@ _UNBOUNDED = (
 def ranks_in(items: list[Item], qualify: Any) -> list[Any]:
     """Return the ranks of a SELECT list and of QUALIFY."""
     nodes = [item.node for item in items] + ([] if qualify is None else [qualify])
-    return [one for node in nodes for one in node.find_all(exp.Window) if type(one.this) in RANKS]
+    return [window for node in nodes for window in node.find_all(exp.Window) if type(window.this) in RANKS]
 
 
 def ranked(
@@ -40,10 +40,10 @@ def ranked(
 
     ``finish`` has the limits of the SELECT, ``order`` the parts of its ORDER BY: of the list by name, others parsed.
     """
-    if len({key_of(one, stage.relation.names) for one in calls}) > 1:
+    if len({key_of(call, stage.relation.names) for call in calls}) > 1:
         raise unsupported(text, calls[1], "two different ranks", "take each apart in WITH")
     with_rank = [
-        item for item in items if any(type(one.this) in RANKS for one in item.node.find_all(exp.Window))
+        item for item in items if any(type(window.this) in RANKS for window in item.node.find_all(exp.Window))
     ]
     for item in with_rank:
         if not isinstance(inner_of(item.node), exp.Window):
@@ -52,10 +52,10 @@ def ranked(
     ranking = _Ranking(text, stage, items, with_rank, alias)
     finish = replace(finish, order=ranking.ordered(order, calls[0]))
     limit = ranking.limit_of(qualify)
-    found = ranking.first(limit, calls[0], finish)
+    first = ranking.first(limit, calls[0], finish)
     if limit is not None:
-        return found
-    return replace(found, ranked=RankColumn(alias, lambda n: ranking.first(n, calls[0], finish)))
+        return first
+    return replace(first, ranked=RankColumn(alias, lambda n: ranking.first(n, calls[0], finish)))
 
 
 class _Ranking:
@@ -73,7 +73,7 @@ class _Ranking:
 
     def ordered(self, order: Order, call: Any) -> tuple[tuple[str, bool, bool], ...]:
         """Return the columns of an ORDER BY; the rank ``call`` is one of them."""
-        found = []
+        orders = []
         for node, down, nulls_first in order:
             is_rank = not isinstance(node, str) and key_of(node, self._known) == key_of(call, self._known)
             name = (
@@ -83,24 +83,26 @@ class _Ranking:
                 if isinstance(node, str)
                 else self._listed.add(node, "_order")[0]
             )
-            found.append((name, down, nulls_first))
-        return tuple(found)
+            orders.append((name, down, nulls_first))
+        return tuple(orders)
 
     def limit_of(self, qualify: Any) -> int | None:
         """Return the n of QUALIFY."""
-        found = None
+        smallest = None
         for part in [] if qualify is None else conjuncts(qualify.this):
             if (limit := limit_of(part, self._alias)) is None or (isinstance(part, exp.EQ) and limit > 1):
                 raise mistake(self._text, part, "QUALIFY reads ROW_NUMBER() OVER (...) <= 3")
-            found = limit if found is None else min(found, limit)
-        return found
+            smallest = limit if smallest is None else min(smallest, limit)
+        return smallest
 
     def first(self, n: int | None, call: Any, finish: Finish) -> NamedStream:
         """Return the first ``n`` rows of each partition; None: all, with their places."""
-        by = [self._named(one) for one in call.args.get("partition_by") or []]
+        by = [self._named(partition) for partition in call.args.get("partition_by") or []]
         ordered = call.args.get("order")
         order = [
-            part for one in ([] if ordered is None else ordered.expressions) for part in self._order(one)
+            part
+            for expression in ([] if ordered is None else ordered.expressions)
+            for part in self._order(expression)
         ]
         time = str(self._listed.name_of(self._relation.time))
         timed = any(self._is_time(name) for name in by)
@@ -135,8 +137,10 @@ def limit_of(part: Any, alias: str) -> int | None:
     """Return n of ``rank <= n``, ``rank < n + 1`` and ``rank = n``, 1 or more; None: it is another condition."""
     if not isinstance(part, exp.LTE | exp.LT | exp.EQ):
         return None
-    of, number = part.this, part.expression
-    is_rank = isinstance(of, exp.Window) or (isinstance(of, exp.Column) and of.name.lower() == alias.lower())
+    ranked_by, number = part.this, part.expression
+    is_rank = isinstance(ranked_by, exp.Window) or (
+        isinstance(ranked_by, exp.Column) and ranked_by.name.lower() == alias.lower()
+    )
     if not is_rank or not isinstance(number, exp.Literal) or not number.this.isdigit():
         return None
     first = int(number.this) - isinstance(part, exp.LT)

@@ -46,7 +46,8 @@ class Names:
             return columns[0]
         if columns:
             tables = " or ".join(
-                f"{one.table}.{one.name}" for one in self._matching(node.table, node.name, exact=False)
+                f"{column.table}.{column.name}"
+                for column in self._matching(node.table, node.name, exact=False)
             )
             raise mistake(text, node, f"{node.name!r} is ambiguous: write {tables}")
         words = self._unknown(node.table, node.name)
@@ -57,25 +58,25 @@ class Names:
     def columns(self, node: Any) -> list[str]:
         """Return the columns that ``node`` may name."""
         table, name = node.table, node.name
-        found = self._matching(table, name, exact=True) or self._matching(table, name, exact=False)
-        return list(dict.fromkeys(one.column for one in found))
+        matching = self._matching(table, name, exact=True) or self._matching(table, name, exact=False)
+        return list(dict.fromkeys(column.column for column in matching))
 
     def of(self, table: str) -> list[Name]:
         """Return the names of a table; if it is '', all that need none."""
         if not table:
-            return [one for one in self.names if not one.merged]
-        return [one for one in self.names if one.table.lower() == table.lower()]
+            return [name for name in self.names if not name.merged]
+        return [name for name in self.names if name.table.lower() == table.lower()]
 
     def _matching(self, table: str, name: str, *, exact: bool) -> list[Name]:
         if exact:
-            return [one for one in self.of(table) if one.name == name]
-        return [one for one in self.of(table) if one.name.lower() == name.lower()]
+            return [column for column in self.of(table) if column.name == name]
+        return [column for column in self.of(table) if column.name.lower() == name.lower()]
 
     def _unknown(self, table: str, name: str) -> str:
-        tables = sorted({one.table for one in self.names if one.table})
+        tables = sorted({name.table for name in self.names if name.table})
         if table and not self.of(table):
             return f"no table {table!r}; there are {', '.join(tables)}{did_you_mean(table, tables)}"
-        known = [one.name for one in self.of(table)]
+        known = [column.name for column in self.of(table)]
         if not known:
             return f"no column {name!r}: results of GROUP BY have the names of the SELECT list"
         return f"no column {name!r}; there are {', '.join(known)}{did_you_mean(name, known)}"

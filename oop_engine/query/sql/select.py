@@ -56,8 +56,8 @@ class SelectPlan:
         kind = stream_asked(self._text, self._node)
         with_plain_bounds(self._node, relation)
         resolve_aliases(self._node, relation.names)
-        found = self._result(self.filtered(relation), kind)
-        return found if kind is None else stream_of(self._text, self._node, kind, found, relation.windows)
+        result = self._result(self.filtered(relation), kind)
+        return result if kind is None else stream_of(self._text, self._node, kind, result, relation.windows)
 
     def _result(self, relation: NamedStream, kind: str | None) -> NamedStream:
         items = items_of(
@@ -66,8 +66,8 @@ class SelectPlan:
         stage = self._grouped(Stage(relation), items, kind)
         stage = self._having(stage)
         later = (self._node.args.get(part) for part in ("qualify", "order"))
-        behind = [item.node for item in items] + [one for one in later if one is not None]
-        return self._selected(with_frames(self._text, stage, behind), items)
+        nodes = [item.node for item in items] + [node for node in later if node is not None]
+        return self._selected(with_frames(self._text, stage, nodes), items)
 
     # WHERE
 
@@ -118,11 +118,11 @@ class SelectPlan:
 
     def _grouped(self, stage: Stage, items: list[Item], kind: str | None) -> Stage:
         group = self._node.args.get("group")
-        behind = [item.node for item in items] + [
+        nodes = [item.node for item in items] + [
             self._node.args[part] for part in ("having", "qualify", "order") if self._node.args.get(part)
         ]
         aggregates = {
-            key_of(one, stage.relation.names): one for node in behind for one in aggregates_in(node)
+            key_of(call, stage.relation.names): call for node in nodes for call in aggregates_in(node)
         }
         if group is None and not aggregates:
             return with_bounds(self._text, self._node, stage) if kind is None else lasting(stage)
@@ -131,9 +131,9 @@ class SelectPlan:
                 self._text, group, "GROUPING SETS, CUBE and ROLLUP", "UNION ALL of several GROUP BY"
             )
         keys = self._keys(group, items, stage.relation.names)
-        found = self._aggregated(stage, keys, aggregates, items)
+        aggregated = self._aggregated(stage, keys, aggregates, items)
         has_row = group is None and kind is None and self._emit is None
-        return with_row_of_none(found, aggregates) if has_row else found
+        return with_row_of_none(aggregated, aggregates) if has_row else aggregated
 
     def _keys(self, group: Any, items: list[Item], names: Names) -> list[Any]:
         """Return the keys: ordinals, aliases and ALL as the items that they mean."""
@@ -141,9 +141,9 @@ class SelectPlan:
             return []
         if group.args.get("all"):
             return [
-                inner_of(one.node)
-                for one in items
-                if not aggregates_in(one.node) and not one.node.find(exp.Window)
+                inner_of(item.node)
+                for item in items
+                if not aggregates_in(item.node) and not item.node.find(exp.Window)
             ]
         by_name = {item.name.lower(): item.node for item in items if isinstance(item.node, exp.Alias)}
         keys = []
@@ -227,30 +227,30 @@ class SelectPlan:
 
     def _order(self, items: list[Item]) -> list[tuple[Any, bool, bool]]:
         """Return the parts of ORDER BY: the name of an item or a parsed expression, downwards, nulls first."""
-        found: list[tuple[Any, bool, bool]] = []
+        orders: list[tuple[Any, bool, bool]] = []
         node = self._node.args.get("order")
         by_name = {item.name.lower(): item.name for item in items}
-        for one in [] if node is None else node.expressions:
-            of, how = one.this, (bool(one.args.get("desc")), bool(one.args.get("nulls_first")))
-            if isinstance(of, exp.Literal) and not of.is_string:
-                if not 1 <= int(of.this) <= len(items):
-                    raise mistake(self._text, of, f"ORDER BY {of.this}: the list has {len(items)} items")
-                found.append((items[int(of.this) - 1].name, *how))
-            elif isinstance(of, exp.Column) and not of.table and of.name.lower() in by_name:
-                found.append((by_name[of.name.lower()], *how))
+        for ordered in [] if node is None else node.expressions:
+            by, how = ordered.this, (bool(ordered.args.get("desc")), bool(ordered.args.get("nulls_first")))
+            if isinstance(by, exp.Literal) and not by.is_string:
+                if not 1 <= int(by.this) <= len(items):
+                    raise mistake(self._text, by, f"ORDER BY {by.this}: the list has {len(items)} items")
+                orders.append((items[int(by.this) - 1].name, *how))
+            elif isinstance(by, exp.Column) and not by.table and by.name.lower() in by_name:
+                orders.append((by_name[by.name.lower()], *how))
             else:
-                found.append((of, *how))
-        return found
+                orders.append((by, *how))
+        return orders
 
     def _limits(self) -> tuple[int | None, int]:
-        found = []
+        limits = []
         for part in ("limit", "offset"):
             node = self._node.args.get(part)
             inner = None if node is None else node.args.get("count") or node.args.get("expression")
             if inner is not None and not (isinstance(inner, exp.Literal) and inner.this.isdigit()):
                 raise mistake(self._text, node, f"{part.upper()} takes a number")
-            found.append(None if inner is None else int(inner.this))
-        return found[0], found[1] or 0
+            limits.append(None if inner is None else int(inner.this))
+        return limits[0], limits[1] or 0
 
     def _distinct(self, relation: NamedStream) -> NamedStream:
         distinct = self._node.args.get("distinct")

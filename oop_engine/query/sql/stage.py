@@ -47,9 +47,9 @@ class Listed:
 
     def value(self, node: Any) -> Any:
         """Return a column by its name, so that it is not copied, or an expression."""
-        found = self._expressions.value(node).expression
-        name = str(found)
-        return name if name in self._old and found.equals(pc.field(name)) else found
+        value = self._expressions.value(node).expression
+        name = str(value)
+        return name if name in self._old and value.equals(pc.field(name)) else value
 
     def name_of(self, column: str) -> str | None:
         """Return the new name of an old column; None: it is not listed."""

@@ -80,8 +80,8 @@ class Tables:
         elif Path(name).suffix or "/" in name:
             key, given = name, self._scanned(node)
         else:
-            if is_path(written := node.sql("duckdb")):
-                raise mistake(self._text, node, f"a path stands in single quotes, '{written}'")
+            if is_path(path := node.sql("duckdb")):
+                raise mistake(self._text, node, f"a path stands in single quotes, '{path}'")
             there = ", ".join(self._given) or "none"
             words = f"no table {name!r}; there are {there}{did_you_mean(name, self._given)}"
             raise mistake(self._text, node, f"{words}: give {name}=, or a path in quotes")
@@ -119,10 +119,10 @@ class Tables:
         """Return the column that is asked for, or the only one that may be the event time."""
         if self._files.time in columns.fields.names:
             return self._files.time
-        found = columns.times()
-        if len(found) == 1:
-            return found[0]
-        which = f"one of {', '.join(found)}" if found else "none looks like a time"
+        times = columns.times()
+        if len(times) == 1:
+            return times[0]
+        which = f"one of {', '.join(times)}" if times else "none looks like a time"
         way_out = "name it, TUMBLE(s, ts, ...), or --time ts, or event_time('ts')"
         words = f"which column is the event time? {which}: {way_out}"
         raise mistake(self._text, node, words)

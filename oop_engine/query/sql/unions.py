@@ -22,21 +22,21 @@ def union_queries(node: Any) -> list[Any]:
     """Return the queries of UNION ALL of several, one after the other."""
     inner = node.this
     others = ("distinct", "order", "limit", "offset", "with_", "with")
-    is_plain = isinstance(inner, exp.Union) and not any(inner.args.get(one) for one in others)
+    is_plain = isinstance(inner, exp.Union) and not any(inner.args.get(part) for part in others)
     return [*(union_queries(inner) if is_plain else [inner]), node.expression]
 
 
 def union_types(text: str, node: Any, parts: Sequence[NamedStream]) -> list[pa.DataType]:
     """Return the common type of each column; raises ``UsageError`` where there is none."""
-    found = []
-    for names in zip(*(one.names.names for one in parts), strict=True):
-        kinds = [part.stream.schema.type_of(one.column) for part, one in zip(parts, names, strict=True)]
+    kinds_of_columns = []
+    for names in zip(*(part.names.names for part in parts), strict=True):
+        kinds = [part.stream.schema.type_of(name.column) for part, name in zip(parts, names, strict=True)]
         kind = kinds[0] if len(set(kinds)) == 1 else common(kinds)
         if kind is None:
             words = " and ".join(dict.fromkeys(map(str, kinds)))
             raise mistake(text, node, f"UNION: {names[0].name!r} is {words}: cast one, CAST(x AS ...)")
-        found.append(kind)
-    return found
+        kinds_of_columns.append(kind)
+    return kinds_of_columns
 
 
 def union_time(text: str, node: Any, parts: Sequence[NamedStream], names: Sequence[str]) -> str:
@@ -44,13 +44,13 @@ def union_time(text: str, node: Any, parts: Sequence[NamedStream], names: Sequen
 
     Raises ``UsageError`` if the event times are of several types.
     """
-    kinds = dict.fromkeys(str(one.stream.schema.type_of(one.time)) for one in parts)
+    kinds = dict.fromkeys(str(part.stream.schema.type_of(part.time)) for part in parts)
     if len(kinds) > 1:
         words = f"UNION: the event times are {' and '.join(kinds)}: declare them alike"
         raise mistake(text, node, words)
     time = parts[0].time
     at = [i for i, name in enumerate(names) if name == time]
-    if all(one.names.names[i].column == one.time for one in parts for i in at):
+    if all(part.names.names[i].column == part.time for part in parts for i in at):
         return time
     while time in names:
         time = f"_{time}"
@@ -58,12 +58,16 @@ def union_time(text: str, node: Any, parts: Sequence[NamedStream], names: Sequen
 
 
 def union_part(
-    of: NamedStream, names: Sequence[str], kinds: Sequence[pa.DataType], hidden: Sequence[str], time: str
+    relation: NamedStream,
+    names: Sequence[str],
+    kinds: Sequence[pa.DataType],
+    hidden: Sequence[str],
+    time: str,
 ) -> DataStream:
     """Return one query with the names and types of the union, and its event time under the name ``time``."""
     columns: dict[str, Any] = {}
-    for name, one, kind in zip(names, of.names.names, kinds, strict=True):
-        same = of.stream.schema.type_of(one.column) == kind
-        columns[name] = one.column if same else pc.field(one.column).cast(kind)
-    columns |= dict.fromkeys(hidden, of.time)
-    return project(of.stream, columns, progressing=time)
+    for name, own, kind in zip(names, relation.names.names, kinds, strict=True):
+        same = relation.stream.schema.type_of(own.column) == kind
+        columns[name] = own.column if same else pc.field(own.column).cast(kind)
+    columns |= dict.fromkeys(hidden, relation.time)
+    return project(relation.stream, columns, progressing=time)

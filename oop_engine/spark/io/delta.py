@@ -32,7 +32,7 @@ class Delta:
     sees each batch whole or not at all.  Timestamps become microseconds, in UTC if they have a zone.
 
     ``key``: columns that tell rows apart; a batch is then merged into the table, so that a row replaces the one of its
-    key.  Of a revision stream the table is the net content after each batch: rows that are taken back are removed,
+    key.  Of a revision stream the table is the net content after each batch: rows that are retracted are removed,
     unless others have replaced them.  Without a key files are added and never rewritten, so such a stream is refused.
     """
 
@@ -53,7 +53,7 @@ class Delta:
         """
         for name, schema in schemas.items():
             if not self.key:
-                no_revisions(schema, f"sink {name!r}: Delta", "without key=(...) no row is taken back")
+                no_revisions(schema, f"sink {name!r}: Delta", "without key=(...) no row is retracted")
             schema.plain().require(self.key, f"sink {name!r}: Delta: key")
         library("deltalake", "delta", "sink Delta")
         self._query = query

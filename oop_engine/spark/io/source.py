@@ -1,4 +1,4 @@
-"""The data source of Spark that reads our traces, runs their source chains and puts out records.
+"""The data source of Spark that reads our traces, runs their source chains and emits records.
 
 One task a source and micro-batch.  The offset is the number of segments that have been read, for
 each source; one more than there are is the end of the source.  Where there are shards, the

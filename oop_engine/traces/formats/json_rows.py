@@ -319,12 +319,7 @@ def leaf(value: Any, kind: pa.DataType, path: str) -> Any:
     """Return a value within a list or an object: a number is none of another type, and the other way round."""
     cls = type(value)
     numeric, boolean = is_number(kind), pa.types.is_boolean(kind)
-    if (
-        cls is dict
-        or cls is list
-        or (cls is _Number and not numeric)
-        or (cls is bool and not boolean)
-    ):
+    if cls is dict or cls is list or (cls is _Number and not numeric) or (cls is bool and not boolean):
         raise MisfitError(path, str(value) if cls is _Number else value, kind)
     return str(value) if cls is _Number else value
 

@@ -209,7 +209,7 @@ def test_a_delta_table_of_other_columns_is_told(tmp_path: Path) -> None:
     ):
         run_async(DeltaFolder(tmp_path).open(SCHEMA, "run", []))
     changes = Schema({"ts": pa.int64(), "change": pa.int8()}, "ts", "s", change="change")
-    with pytest.raises(GraphError, match=r"without key=\(...\) no row is taken back"):
+    with pytest.raises(GraphError, match=r"without key=\(...\) no row is retracted"):
         run_async(DeltaFolder(tmp_path).open(changes, "run", []))
     with pytest.raises(GraphError, match="key"):
         run_async(DeltaFolder(tmp_path, key=("change",)).open(changes, "run", []))

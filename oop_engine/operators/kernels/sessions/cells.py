@@ -60,7 +60,7 @@ class Cells(NamedTuple):
 
     ``spans`` int64 (2 x places x groups,): the first and the last time of the tuples in each, the first the greater
     where there are none.  Place ``c % ring`` is of cell ``c``; behind the ring are those of the runs that 1, 2, ...
-    definitions have put out.  The row of a group in a place is ``place * groups + slot``.
+    definitions have emitted.  The row of a group in a place is ``place * groups + slot``.
     Runs in a cell may begin before it, where no tuple can come before the cell any more.
     ``until`` int64 (groups,): no open window of the group ends before; the largest integer: it has none.
     ``least`` int64 (blocks,): the same of blocks of groups, as in ``slot_times``.

@@ -59,10 +59,10 @@ def conjuncts(node: Any) -> list[Any]:
 
 def condition_of(text: str, node: Any, left: NamedStream, right: NamedStream) -> Condition:
     """Return the condition of a join of two relations."""
-    found = Condition()
+    condition = Condition()
     for part in conjuncts(node):
-        _Part(text, left, right, found).take(part)
-    return found
+        _Part(text, left, right, condition).take(part)
+    return condition
 
 
 class _Part:
@@ -92,7 +92,7 @@ class _Part:
 
     def _pair(self, node: Any) -> tuple[str, str] | None:
         """Return the columns of a left and a right key."""
-        sides = [self._side(one) for one in (node.this, node.expression)]
+        sides = [self._side(operand) for operand in (node.this, node.expression)]
         match sides:
             case [(0, a), (1, b)]:
                 return a, b
@@ -104,18 +104,18 @@ class _Part:
         """Return whose column a name is, 0 left, 1 right, and the column."""
         if not isinstance(node, exp.Column):
             return None
-        found = [
+        own_columns = [
             (side, columns[0])
-            for side, of in enumerate((self._left, self._right))
-            if len(columns := of.names.columns(node)) == 1
+            for side, relation in enumerate((self._left, self._right))
+            if len(columns := relation.names.columns(node)) == 1
         ]
-        if len(found) == 2:
+        if len(own_columns) == 2:
             raise mistake(self._text, node, f"{node.name!r} is ambiguous: write its table before it")
-        return found[0] if found else None
+        return own_columns[0] if own_columns else None
 
     def _times(self, node: Any) -> tuple[tuple[int, int], tuple[int, int]] | None:
         """Return both sides of a comparison of times as (side, units that are added)."""
-        sides = [self._moment(one) for one in (node.this, node.expression)]
+        sides = [self._moment(operand) for operand in (node.this, node.expression)]
         if None in sides or sides[0][0] == sides[1][0]:  # type: ignore[index]
             return None
         return sides[0], sides[1]  # type: ignore[return-value]

@@ -36,12 +36,12 @@ def joined(
         if kind.startswith("asof"):
             return _as_of(text, node, kind.removeprefix("asof-"), condition, left, right)
         if kind == "right":
-            found = _Join(text, _turned(condition), right, left, "left").relation("left")
+            mirrored = _Join(text, _turned(condition), right, left, "left").relation("left")
             names = (
-                *found.names.names[len(right.names.names) :],
-                *found.names.names[: len(right.names.names)],
+                *mirrored.names.names[len(right.names.names) :],
+                *mirrored.names.names[: len(right.names.names)],
             )
-            return replace(found, names=Names(names))
+            return replace(mirrored, names=Names(names))
         return _Join(text, condition, left, right, kind).relation(kind)
     except GraphError as error:
         raise mistake(text, node, str(error)) from error
@@ -56,7 +56,7 @@ def _without_time(condition: Condition, left: NamedStream) -> tuple[Condition, N
     while new in names:
         new, number = f"_{_TIME}_{number}", number + 1
     moved = {new if name == _TIME else name: name for name in names}
-    columns = (replace(one, column=new) if one.column == _TIME else one for one in left.names.names)
+    columns = (replace(name, column=new) if name.column == _TIME else name for name in left.names.names)
     pairs = [(new if a == _TIME else a, b) for a, b in condition.pairs]
     relation = replace(left, stream=project(left.stream, moved), names=Names(tuple(columns)))
     return replace(condition, pairs=pairs), relation
@@ -74,7 +74,7 @@ class _Join:
         while any(f"{name}{self.suffix}" in (*taken, *names) for name in names):
             self.suffix += "_"
         of_right = {name: f"{name}{self.suffix}" if name in taken else name for name in names}
-        moved = (replace(one, column=of_right[one.column]) for one in right.names.names)
+        moved = (replace(name, column=of_right[name.column]) for name in right.names.names)
         self.names = Names((*left.names.names, *moved))
 
     def _band(self) -> tuple[Bands, str | None]:

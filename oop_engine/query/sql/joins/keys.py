@@ -29,13 +29,13 @@ def with_keys(
     for a, b in condition.pairs:
         pairs.append(_pair(text, None, [sides[0].column(a), sides[1].column(b)], sides))
     for part in condition.rest:
-        found = _both(part, left, right)
-        if found is None and not condition.pairs:
-            found = _apart(text, part, left, right)
-        if found is None:
+        operands = _both(part, left, right)
+        if operands is None and not condition.pairs:
+            operands = _apart(text, part, left, right)
+        if operands is None:
             rest.append(part)
             continue
-        values = [side.value(one) for side, one in zip(sides, found, strict=True)]
+        values = [side.value(operand) for side, operand in zip(sides, operands, strict=True)]
         if isinstance(part, exp.NullSafeEQ):
             pairs += _null_safe(text, part, values, sides)
         else:
@@ -84,13 +84,13 @@ class _Side:
 
 def _pair(text: str, node: Any, values: list[Typed], sides: list[_Side]) -> tuple[str, str]:
     kind = _common(text, node, values)
-    left, right = (side.add(one, kind) for side, one in zip(sides, values, strict=True))
+    left, right = (side.add(value, kind) for side, value in zip(sides, values, strict=True))
     return left, right
 
 
 def _common(text: str, node: Any, values: list[Typed]) -> pa.DataType:
     """Return the type of both keys; raises ``UsageError`` where they have none in common."""
-    kinds = [one.kind for one in values]
+    kinds = [value.kind for value in values]
     kind = kinds[0] if kinds[0] == kinds[1] else common(kinds)
     if kind is None:
         words = f"{kinds[0]} and {kinds[1]} cannot be compared: cast one, CAST(x AS ...)"
@@ -103,14 +103,16 @@ def _null_safe(text: str, node: Any, values: list[Typed], sides: list[_Side]) ->
     kind = _common(text, node, values)
     alike = [
         cast(
-            replace(one, expression=pc.field(one.expression)) if isinstance(one.expression, str) else one,
+            replace(value, expression=pc.field(value.expression))
+            if isinstance(value.expression, str)
+            else value,
             kind,
         )
-        for one in values
+        for value in values
     ]
     other = pc.scalar(_any_value(kind))
-    unknown = [Typed(pc.is_null(one.expression), pa.bool_()) for one in alike]
-    filled = [Typed(pc.coalesce(one.expression, other), kind) for one in alike]
+    unknown = [Typed(pc.is_null(value.expression), pa.bool_()) for value in alike]
+    filled = [Typed(pc.coalesce(value.expression, other), kind) for value in alike]
     return [_added(pair, sides) for pair in (unknown, filled)]
 
 
@@ -124,7 +126,7 @@ def _any_value(kind: pa.DataType) -> pa.Scalar:
 
 
 def _added(values: list[Typed], sides: list[_Side]) -> tuple[str, str]:
-    left, right = (side.add(one, one.kind) for side, one in zip(sides, values, strict=True))
+    left, right = (side.add(value, value.kind) for side, value in zip(sides, values, strict=True))
     return left, right
 
 
@@ -145,7 +147,9 @@ def _apart(text: str, node: Any, left: NamedStream, right: NamedStream) -> tuple
             _is_of(a, right, left) and _is_of(b, left, right)
         ):
             continue
-        if not all(_is_whole(text, one, left, right) for one in (a, b)) or not _is_whole_literal(rest):
+        if not all(_is_whole(text, operand, left, right) for operand in (a, b)) or not _is_whole_literal(
+            rest
+        ):
             continue
         alone = exp.Sub(this=rest.copy(), expression=exp.Paren(this=a.copy()))
         if isinstance(both, exp.Sub):
@@ -175,7 +179,7 @@ def _both(node: Any, left: NamedStream, right: NamedStream) -> tuple[Any, Any] |
     return None
 
 
-def _is_of(node: Any, one: NamedStream, other: NamedStream) -> bool:
+def _is_of(node: Any, relation: NamedStream, other: NamedStream) -> bool:
     """Return whether an expression reads columns of one relation alone."""
     columns = list(node.find_all(exp.Column))
-    return bool(columns) and all(one.names.columns(c) and not other.names.columns(c) for c in columns)
+    return bool(columns) and all(relation.names.columns(c) and not other.names.columns(c) for c in columns)

@@ -44,7 +44,7 @@ class JoinPlan:
         left, right = (replace(side, windows=None, bracket=None) for side in (left, right))
         kind, on = check_kind(self._text, join), join.args.get("on")
         if using := join.args.get("using"):
-            on = exp.and_(*(exp.EQ(this=_of(one, left), expression=_of(one, right)) for one in using))
+            on = exp.and_(*(exp.EQ(this=_of(name, left), expression=_of(name, right)) for name in using))
         if kind == "inner":
             on = self._with_where(on, left, right)
         left, right, on = self._below(kind, on, (left, right))
@@ -56,15 +56,15 @@ class JoinPlan:
         condition.band = condition.band or band
         if version is not None:
             kind = self._as_of(version, kind, condition, left)
-        found = joined(self._text, join, kind, condition, left, right)
-        return merged(found, [one.name for one in using or []], kind, len(left.names.names))
+        relation = joined(self._text, join, kind, condition, left, right)
+        return merged(relation, [name.name for name in using or []], kind, len(left.names.names))
 
     def _as_of(self, version: Any, kind: str, condition: Condition, left: NamedStream) -> str:
         """Return the kind of a join with ``FOR SYSTEM_TIME AS OF``: each left row with the version of its time."""
-        of = version.expression
+        moment = version.expression
         if (
-            not isinstance(of, exp.Column)
-            or left.names.columns(of) != [left.time]
+            not isinstance(moment, exp.Column)
+            or left.names.columns(moment) != [left.time]
             or kind not in ("inner", "left")
         ):
             words = f"FOR SYSTEM_TIME AS OF reads the event time of the left side, {left.time}, in JOIN or LEFT JOIN"
@@ -100,11 +100,13 @@ class JoinPlan:
             self._select.set("where", exp.Where(this=_whole(rest)) if rest else None)
         return left, right
 
-    def _apart(self, parts: list[Any], of: NamedStream, other: NamedStream) -> tuple[NamedStream, list[Any]]:
+    def _apart(
+        self, parts: list[Any], relation: NamedStream, other: NamedStream
+    ) -> tuple[NamedStream, list[Any]]:
         """Return a side behind the conditions about it alone, whose columns have their table, and the others."""
-        sides = [(one, _is_about(one, of, other)) for one in parts]
-        own, rest = ([one for one, is_own in sides if is_own is wanted] for wanted in (True, False))
-        return self._planner.filtered(of, own, self._known), rest
+        sides = [(part, _is_about(part, relation, other)) for part in parts]
+        own, rest = ([part for part, is_own in sides if is_own is wanted] for wanted in (True, False))
+        return self._planner.filtered(relation, own, self._known), rest
 
     def _band(self, join: Any, left: NamedStream, right: NamedStream) -> Bands | None:
         """Return the band of a join of two windows in brackets; None: neither has windows."""
@@ -125,17 +127,17 @@ class JoinPlan:
         if not parts:
             return on
         sides = [
-            (one, _is_tumbling(one) or (not one.find(exp.Query) and _is_of(one, left, right)))
-            for one in parts
+            (part, _is_tumbling(part) or (not part.find(exp.Query) and _is_of(part, left, right)))
+            for part in parts
         ]
-        both, rest = ([one for one, is_both in sides if is_both is wanted] for wanted in (True, False))
+        both, rest = ([part for part, is_both in sides if is_both is wanted] for wanted in (True, False))
         if both:
             self._select.set("where", exp.Where(this=_whole(rest)) if rest else None)
         return _whole([*([] if on is None else [on]), *both])
 
     def _may_keep_all(self) -> bool:
         """Return whether a join of the SELECT keeps rows of its right side without a partner: WHERE is behind that."""
-        sides = [str(one.args.get("side") or "").upper() for one in self._select.args["joins"]]
+        sides = [str(join.args.get("side") or "").upper() for join in self._select.args["joins"]]
         return "RIGHT" in sides or "FULL" in sides
 
 
@@ -144,14 +146,15 @@ def _whole(parts: list[Any]) -> Any:
     return exp.and_(*parts, copy=False) if parts else None
 
 
-def _is_about(node: Any, of: NamedStream, other: NamedStream) -> bool:
+def _is_about(node: Any, relation: NamedStream, other: NamedStream) -> bool:
     """Return whether a condition is about one side alone, whatever tables follow: its columns have a table."""
     parts = list(node.walk())
-    if any(isinstance(one, _NOT_OF_ROWS) for one in parts):
+    if any(isinstance(part, _NOT_OF_ROWS) for part in parts):
         return False
-    columns = [one for one in parts if isinstance(one, exp.Column)]
+    columns = [part for part in parts if isinstance(part, exp.Column)]
     return bool(columns) and all(
-        one.table and of.names.columns(one) and not other.names.columns(one) for one in columns
+        column.table and relation.names.columns(column) and not other.names.columns(column)
+        for column in columns
     )
 
 
@@ -162,7 +165,7 @@ def _is_tumbling(node: Any) -> bool:
 def _is_of(node: Any, left: NamedStream, right: NamedStream) -> bool:
     """Return whether a condition reads columns of both sides, and of no other."""
     columns = list(node.find_all(exp.Column))
-    sides = [[bool(side.names.columns(one)) for side in (left, right)] for one in columns]
+    sides = [[bool(side.names.columns(column)) for side in (left, right)] for column in columns]
     return all(map(any, sides)) and all(
         any(one[side] and not one[1 - side] for one in sides) for side in (0, 1)
     )
@@ -170,5 +173,5 @@ def _is_of(node: Any, left: NamedStream, right: NamedStream) -> bool:
 
 def _of(node: Any, relation: NamedStream) -> Any:
     """Return a column of USING as one of a relation."""
-    table = next((one.table for one in relation.names.names if one.name.lower() == node.name.lower()), "")
+    table = next((name.table for name in relation.names.names if name.name.lower() == node.name.lower()), "")
     return exp.column(exp.to_identifier(node.name), table=table or None)

@@ -22,19 +22,22 @@ def with_having_around(select: Any) -> Any:
     """
     having = select.args.get("having")
     parts = [] if having is None else conjuncts(having.this)
-    asked = [part for part in parts if _asks(part, select)]
-    names = [item_name(one) for one in select.expressions]
-    if not asked or len(set(names)) < len(names) or not _can_be_around(select, names):
+    subquery_parts = [part for part in parts if _asks(part, select)]
+    names = [item_name(expression) for expression in select.expressions]
+    if not subquery_parts or len(set(names)) < len(names) or not _can_be_around(select, names):
         return None
     inner = select.copy()
     inner.set(
         "expressions",
-        [_named(inner_of(one).copy(), name) for one, name in zip(inner.expressions, names, strict=True)],
+        [
+            _named(inner_of(expression).copy(), name)
+            for expression, name in zip(inner.expressions, names, strict=True)
+        ],
     )
-    rest = [part.copy() for part in parts if part not in asked]
+    rest = [part.copy() for part in parts if part not in subquery_parts]
     inner.set("having", exp.Having(this=exp.and_(*rest)) if rest else None)
     conditions = []
-    for number, part in enumerate(asked):
+    for number, part in enumerate(subquery_parts):
         condition, own = part.copy(), f"_having{number}"
         value = _in_of(condition).this
         inner.append("expressions", _named(_resolved(value, select), own))
@@ -58,20 +61,20 @@ def _in_of(part: Any) -> Any:
 
 def _asks(part: Any, select: Any) -> bool:
     """Return whether a condition asks whether an aggregate, by itself or by its alias, is in a query."""
-    found = _in_of(part)
+    inner_in = _in_of(part)
     return (
-        isinstance(found, exp.In)
-        and found.args.get("query") is not None
-        and bool(aggregates_in(_resolved(found.this, select)))
+        isinstance(inner_in, exp.In)
+        and inner_in.args.get("query") is not None
+        and bool(aggregates_in(_resolved(inner_in.this, select)))
     )
 
 
 def _resolved(node: Any, select: Any) -> Any:
     """Return an expression with the aggregates of the list in the place of their aliases."""
     known = {
-        one.alias.lower(): one.this
-        for one in select.expressions
-        if isinstance(one, exp.Alias) and aggregates_in(one)
+        expression.alias.lower(): expression.this
+        for expression in select.expressions
+        if isinstance(expression, exp.Alias) and aggregates_in(expression)
     }
 
     def put(part: Any) -> Any:
@@ -83,16 +86,17 @@ def _resolved(node: Any, select: Any) -> Any:
 
 def _can_be_around(select: Any, names: list[str]) -> bool:
     order = select.args.get("order")
-    of = [one.this for one in ([] if order is None else order.expressions)]
+    order_keys = [expression.this for expression in ([] if order is None else order.expressions)]
     is_named = all(
-        isinstance(one, exp.Literal) or (isinstance(one, exp.Column) and one.name in names) for one in of
+        isinstance(key, exp.Literal) or (isinstance(key, exp.Column) and key.name in names)
+        for key in order_keys
     )
     return (
         is_named
         and not select.args.get("qualify")
         and not any(
-            one.find(exp.Star) and isinstance(inner_of(one), exp.Star | exp.Column)
-            for one in select.expressions
+            expression.find(exp.Star) and isinstance(inner_of(expression), exp.Star | exp.Column)
+            for expression in select.expressions
         )
     )
 

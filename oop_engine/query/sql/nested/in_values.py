@@ -27,10 +27,14 @@ def with_in_values(text: str, select: Any) -> None:
     """
     if select.find(exp.In, exp.Exists) is None:
         return
-    named = {one.alias.lower() for one in select.expressions if one.alias and aggregates_in(one)}
+    named = {
+        expression.alias.lower()
+        for expression in select.expressions
+        if expression.alias and aggregates_in(expression)
+    }
     for node in list(select.find_all(exp.In)):
         if node.args.get("query") is not None and node.find_ancestor(exp.Query) is select:
-            names = {one.name.lower() for one in node.this.find_all(exp.Column)}
+            names = {column.name.lower() for column in node.this.find_all(exp.Column)}
             if aggregates_in(node.this) or names & named:
                 form = "WITH c AS (SELECT k, count(*) AS n ... GROUP BY k) SELECT * FROM c WHERE n IN (SELECT ...)"
                 raise unsupported(text, node, "IN (SELECT ...) of an aggregate", form)
@@ -54,8 +58,8 @@ def _counted(text: str, node: Any) -> Any:
     is_equal = exp.EQ(this=value.copy(), expression=of_row)
     is_null = exp.Is(this=value.copy(), expression=null.copy())
     nothing = exp.and_(exp.Is(this=node.this.copy(), expression=null.copy()), _any(inner, None))
-    found = exp.Case().when(_any(inner, is_equal), exp.true()).when(nothing, null.copy())
-    return exp.Paren(this=found.when(_any(inner, is_null), null.copy()).else_(exp.false()))
+    case = exp.Case().when(_any(inner, is_equal), exp.true()).when(nothing, null.copy())
+    return exp.Paren(this=case.when(_any(inner, is_null), null.copy()).else_(exp.false()))
 
 
 def _any(inner: Any, condition: Any) -> Any:

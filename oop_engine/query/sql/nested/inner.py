@@ -41,7 +41,7 @@ def is_plain(select: Any) -> bool:
     """Return whether a query is a SELECT of rows alone: no groups, no limit, no union."""
     if not isinstance(select, exp.Select) or any(select.args.get(part) for part in _PARTS):
         return False
-    return not any(one.find(exp.Window) for one in select.expressions)
+    return not any(expression.find(exp.Window) for expression in select.expressions)
 
 
 def inner_of(planner: Plans, select: Any, known: Known) -> tuple[NamedStream, list[Any]]:
@@ -57,16 +57,16 @@ def inner_of(planner: Plans, select: Any, known: Known) -> tuple[NamedStream, li
 
 
 def _is_of(part: Any, relation: NamedStream) -> bool:
-    return all(relation.names.columns(one) for one in part.find_all(exp.Column))
+    return all(relation.names.columns(column) for column in part.find_all(exp.Column))
 
 
 def _qualify(column: Any, relation: NamedStream) -> None:
     """Write the table before a name of the subquery, which comes before one of the query around it."""
-    found = [one for one in relation.names.of("") if one.column in relation.names.columns(column)]
-    if not column.table and len(found) == 1 and found[0].table:
-        column.set("table", exp.to_identifier(found[0].table, quoted=True))
+    names = [name for name in relation.names.of("") if name.column in relation.names.columns(column)]
+    if not column.table and len(names) == 1 and names[0].table:
+        column.set("table", exp.to_identifier(names[0].table, quoted=True))
 
 
 def has_aggregates(select: Any) -> bool:
     """Return whether the list of a SELECT has aggregates."""
-    return any(aggregates_in(one) for one in select.expressions)
+    return any(aggregates_in(expression) for expression in select.expressions)

@@ -35,13 +35,13 @@ OF_ROW = "of_row"
 
 def scalars_in(nodes: list[Any]) -> list[Any]:
     """Return the subqueries of some expressions, none that is inside another."""
-    return [one for node in nodes for one in _outer(node)]
+    return [scalar for node in nodes for scalar in _outer(node)]
 
 
 def _outer(node: Any) -> list[Any]:
     if isinstance(node, exp.Subquery | exp.Exists):
         return [node]
-    return [found for child in node.iter_expressions() for found in _outer(child)]
+    return [scalar for child in node.iter_expressions() for scalar in _outer(child)]
 
 
 def with_scalars(text: str, stage: Stage, nodes: list[Any], planner: Plans, known: Known) -> Stage:
@@ -96,7 +96,11 @@ class _Scalar:
             items = [unaliased(items[0])]
         else:
             return self._whole(relation)
-        if [one for one in items[0].find_all(exp.Column) if not one.find_ancestor(exp.AggFunc, exp.Filter)]:
+        if [
+            column
+            for column in items[0].find_all(exp.Column)
+            if not column.find_ancestor(exp.AggFunc, exp.Filter)
+        ]:
             raise self._several()
         return self._aggregated(relation, items[0])
 
@@ -109,10 +113,10 @@ class _Scalar:
         select = self._select
         if isinstance(select, exp.Select) and (select.args.get("group") or not has_aggregates(select)):
             raise self._several()
-        found = self._planner.query(select, self._known)
-        if len(found.names.names) != 1:
+        inner = self._planner.query(select, self._known)
+        if len(inner.names.names) != 1:
             raise self._several()
-        relation, [name] = beside(relation, found, [found.names.names[0].column])
+        relation, [name] = beside(relation, inner, [inner.names.names[0].column])
         return relation, name
 
     def _aggregated(self, relation: NamedStream, item: Any) -> tuple[NamedStream, str]:
@@ -127,9 +131,9 @@ class _Scalar:
         if condition.is_bounded:
             return self._of_band(relation, inner, condition, item)
         if not condition.pairs:
-            one = pc.scalar(pa.scalar(1, pa.int8()))
+            constant = pc.scalar(pa.scalar(1, pa.int8()))
             relation, inner = (
-                replace(side, stream=_with(side.stream, {"_one": one})) for side in (relation, inner)
+                replace(side, stream=_with(side.stream, {"_one": constant})) for side in (relation, inner)
             )
             condition.pairs = [("_one", "_one")]
         left, right = ([pair[side] for pair in condition.pairs] for side in (0, 1))
@@ -166,7 +170,7 @@ class _Scalar:
         grouping = Grouping(self._text, _named(rows, own), None, OF_SUBQUERY)
         for i in range(len(own)):
             grouping.key(exp.column(exp.to_identifier(f"_key_{i}", quoted=True)))
-        calls = {one.sql("duckdb"): one for one in aggregates_in(item)}
+        calls = {call.sql("duckdb"): call for call in aggregates_in(item)}
         for key, call in calls.items():
             grouping.aggregate(key, call)
         sums = grouping.stage()
@@ -186,8 +190,8 @@ class _Scalar:
         names = Names(tuple(Name("", name, name) for name in columns))
         value = Expressions(self._text, names, stream.schema).value(item).expression
         whole = {name: name for name in taken if name != "_one"}
-        found = project(stream, {**whole, f"_scalar{number}": value})
-        return replace(relation, stream=found), f"_scalar{number}"
+        projected = project(stream, {**whole, f"_scalar{number}": value})
+        return replace(relation, stream=projected), f"_scalar{number}"
 
 
 def _put(call: Any, name: str) -> Any:
@@ -211,14 +215,14 @@ def beside(relation: NamedStream, other: NamedStream, columns: list[str]) -> tup
     """Return a relation with columns of the only row of another, null without one; and their names."""
     taken = relation.stream.schema.names
     number = sum(name.startswith("_scalar") for name in taken)
-    one = pc.scalar(pa.scalar(1, pa.int8()))
+    constant = pc.scalar(pa.scalar(1, pa.int8()))
     key, time = f"_key{number}", f"_time{number}"
     names = [f"_scalar{number + i}" for i in range(len(columns))]
-    left = project(relation.stream, {**{name: name for name in taken}, key: one})
-    of = {time: other.time, key: one, **dict(zip(names, columns, strict=True))}
-    right = project(other.stream, of)
+    left = project(relation.stream, {**{name: name for name in taken}, key: constant})
+    by_name = {time: other.time, key: constant, **dict(zip(names, columns, strict=True))}
+    right = project(other.stream, by_name)
     band, unbounded = band_of(None, None, relation.stream.schema.unit)
     stream = paired(left, right, [(key, key)], band, "left", "_right", None, unbounded)
-    kept = {name: name for name in [*taken, *names]}
-    found = project(stream, kept)
-    return NamedStream(found, relation.names, twins=relation.twins, finish=relation.finish), names
+    shown = {name: name for name in [*taken, *names]}
+    projected = project(stream, shown)
+    return NamedStream(projected, relation.names, twins=relation.twins, finish=relation.finish), names

@@ -45,8 +45,8 @@ class Subqueries:
                 relation = self._in(inner, kind, relation)
             elif (
                 isinstance(inner, exp.Exists)
-                and is_plain(one := select_of(inner.this))
-                and not has_aggregates(one)
+                and is_plain(select := select_of(inner.this))
+                and not has_aggregates(select)
             ):
                 relation = self._exists(inner, kind, relation)
             else:
@@ -58,14 +58,14 @@ class Subqueries:
         select = select_of(node.args["query"])
         if is_plain(select) and not has_aggregates(select):
             right, others = inner_of(self._planner, select, self._known)
-            columns = [unaliased(one) for one in select.expressions]
+            columns = [unaliased(expression) for expression in select.expressions]
         else:
             right, others = self._planner.query(select, self._known), []
-            columns = [exp.column(exp.to_identifier(one.name, quoted=True)) for one in right.names.names]
-        of = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
-        if len(of) != len(columns) or any(isinstance(one, exp.Star) for one in columns):
+            columns = [exp.column(exp.to_identifier(name.name, quoted=True)) for name in right.names.names]
+        operands = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
+        if len(operands) != len(columns) or any(isinstance(column, exp.Star) for column in columns):
             raise unsupported(self._text, node, "this form of IN", "x IN (SELECT column FROM ...)")
-        relation, own = self._computed(relation, of, "_of")
+        relation, own = self._computed(relation, operands, "_of")
         right, given = self._computed(right, columns, "_in")
         if kind == "anti" and (len(own) > 1 or not others):
             if len(own) > 1:
@@ -79,7 +79,7 @@ class Subqueries:
             return joined(self._text, node, kind, condition, relation, right)
         relation, right = _with_name(relation, "_x", own[0]), _with_name(right, "_y", given[0])
         x, y = exp.column("_x"), exp.column("_y")
-        unknown = [exp.Is(this=one, expression=exp.Null()) for one in (x, y)]
+        unknown = [exp.Is(this=side, expression=exp.Null()) for side in (x, y)]
         condition.rest.append(exp.Paren(this=exp.or_(exp.EQ(this=x, expression=y), *unknown)))
         return joined(self._text, node, kind, condition, relation, right)
 
@@ -113,19 +113,19 @@ class Subqueries:
         counts = {"_all": Count(), "_known": Count("_value")}
         values = project(right.stream, {"_time": right.time, "_value": pair[1]})
         sums = then(values, "agg", WindowAggregate(Global(), counts), _NOT_IN)
-        found, [every, known] = beside(
+        counted, [every, known] = beside(
             relation, NamedStream(sums, columns_of(sums.schema)), ["_all", "_known"]
         )
         all_known = pc.equal(pc.field(every), pc.field(known))
         given = pc.is_valid(pc.field(pair[0]))
         nothing = pc.is_null(pc.field(every))
-        kept = pc.or_kleene(nothing, pc.and_kleene(all_known, given))
+        stays = pc.or_kleene(nothing, pc.and_kleene(all_known, given))
         return joined(
             self._text,
             node,
             "anti",
             Condition([pair]),
-            replace(found, stream=found.stream.filter(kept)),
+            replace(counted, stream=counted.stream.filter(stays)),
             right,
         )
 

@@ -25,7 +25,10 @@ def value_rows(text: str, node: Any) -> NamedStream:
 
     Raises ``UsageError`` for rows of several lengths and values without a common type.
     """
-    rows = [list(one.expressions) if isinstance(one, exp.Tuple) else [one] for one in node.expressions]
+    rows = [
+        list(expression.expressions) if isinstance(expression, exp.Tuple) else [expression]
+        for expression in node.expressions
+    ]
     if len({len(row) for row in rows}) != 1:
         raise mistake(text, node, "the rows of VALUES have as many values each")
     moments = pa.array([0] * len(rows), pa.timestamp("us"))
@@ -41,9 +44,9 @@ def value_rows(text: str, node: Any) -> NamedStream:
 
 
 def _column(text: str, node: Any, values: list[Typed], one_row: pa.RecordBatch) -> pa.Array:
-    kind = common([one.kind for one in values])
+    kind = common([value.kind for value in values])
     if kind is None:
-        kinds = " and ".join(dict.fromkeys(str(one.kind) for one in values))
+        kinds = " and ".join(dict.fromkeys(str(value.kind) for value in values))
         raise mistake(text, node, f"a column of VALUES has {kinds}: cast one, CAST(x AS ...)")
-    parts = [cast(one, kind).expression for one in values]
+    parts = [cast(value, kind).expression for value in values]
     return pa.concat_arrays(evaluate("VALUES", parts, [kind] * len(parts), one_row))

@@ -37,13 +37,13 @@ def with_known_forms(text: str, tree: Any) -> Any:
 
     Raises ``UsageError`` with its place for one that has no such form.
     """
-    found = [node for node in tree.walk() if isinstance(node, _CHANGED)]
-    for node in found:
+    changed_nodes = [node for node in tree.walk() if isinstance(node, _CHANGED)]
+    for node in changed_nodes:
         if isinstance(node, exp.Select):
             _with_windows(text, node)
             _with_first_rows(text, node)
     for kind, way in ((exp.GroupConcat, _with_joined), (tuple(_INVERSE), _with_any), (exp.In, _with_rows)):
-        for node in found:
+        for node in changed_nodes:
             if isinstance(node, kind):
                 way(text, node)
     return tree
@@ -51,16 +51,16 @@ def with_known_forms(text: str, tree: Any) -> Any:
 
 def _with_windows(text: str, select: Any) -> None:
     """Write the windows of WINDOW where OVER names them."""
-    named = {one.name.lower(): one for one in select.args.get("windows") or []}
+    named = {window.name.lower(): window for window in select.args.get("windows") or []}
     for call in list(select.find_all(exp.Window)) if named else []:
         if (name := call.args.get("alias")) is None or call.find_ancestor(exp.Select) is not select:
             continue
-        if (found := named.get(name.name.lower())) is None:
+        if (definition := named.get(name.name.lower())) is None:
             raise unsupported(text, call, f"OVER {name.name}", f"there are {', '.join(named)} behind WINDOW")
         call.set("alias", None)
         for part in ("partition_by", "order", "spec"):
-            own = found.args.get(part)
-            copies = [one.copy() for one in own] if isinstance(own, list) else own and own.copy()
+            own = definition.args.get(part)
+            copies = [clause.copy() for clause in own] if isinstance(own, list) else own and own.copy()
             call.set(part, copies)
     if named:
         select.set("windows", None)
@@ -76,7 +76,7 @@ def _with_first_rows(text: str, select: Any) -> None:
         raise unsupported(text, distinct, "DISTINCT ON without an order", way_out)
     rank = exp.Window(
         this=exp.RowNumber(),
-        partition_by=[one.copy() for one in _parts(keys)],
+        partition_by=[key.copy() for key in _parts(keys)],
         order=order.copy(),
         over="OVER",
     )
@@ -114,7 +114,10 @@ def _with_any(text: str, node: Any) -> None:
     values = quantified.this.unnest()
     is_all = isinstance(quantified, exp.All)
     if isinstance(values, exp.Array):
-        parts = [type(node)(this=node.this.copy(), expression=one.copy()) for one in values.expressions]
+        parts = [
+            type(node)(this=node.this.copy(), expression=expression.copy())
+            for expression in values.expressions
+        ]
         node.replace(
             exp.Paren(this=(exp.and_ if is_all else exp.or_)(*parts)) if parts else exp.Boolean(this=is_all)
         )
@@ -125,14 +128,14 @@ def _with_any(text: str, node: Any) -> None:
             text, node, "this form of ANY and ALL", "x > ALL (SELECT y FROM s), x = ANY ([1, 2])"
         )
     if type(node) is (exp.NEQ if is_all else exp.EQ):
-        found: Any = exp.In(this=node.this.copy(), query=exp.Subquery(this=inner.copy()))
-        node.replace(exp.Not(this=found) if is_all else found)
+        membership: Any = exp.In(this=node.this.copy(), query=exp.Subquery(this=inner.copy()))
+        node.replace(exp.Not(this=membership) if is_all else membership)
         return
     made = _some(_INVERSE[type(node)] if is_all else type(node), node.this, inner)
     node.replace(exp.Paren(this=exp.Not(this=made) if is_all else made))
 
 
-def _some(sign: Any, of: Any, inner: Any) -> Any:
+def _some(sign: Any, operand: Any, inner: Any) -> Any:
     """Return whether a value compares with some value of a query: null where only a null could make it true."""
 
     def value(call: Any) -> Any:
@@ -142,14 +145,17 @@ def _some(sign: Any, of: Any, inner: Any) -> Any:
         exp.GT: [exp.Min], exp.GTE: [exp.Min], exp.LT: [exp.Max], exp.LTE: [exp.Max], exp.NEQ: [exp.Min, exp.Max],
     }  # fmt: skip
     true = exp.or_(
-        *(sign(this=of.copy(), expression=value(lambda one, e=end: e(this=one))) for end in ends[sign])
+        *(
+            sign(this=operand.copy(), expression=value(lambda column, e=end: e(this=column)))
+            for end in ends[sign]
+        )
     )
-    number = value(lambda one: exp.Count(this=exp.Star()))
-    known = value(lambda one: exp.Count(this=one))
+    number = value(lambda column: exp.Count(this=exp.Star()))
+    known = value(lambda column: exp.Count(this=column))
     is_open = exp.or_(
         exp.GT(this=number, expression=known),
         exp.and_(
-            exp.Is(this=of.copy(), expression=exp.Null()),
+            exp.Is(this=operand.copy(), expression=exp.Null()),
             exp.GT(this=number.copy(), expression=exp.Literal.number(0)),
         ),
     )
@@ -159,10 +165,10 @@ def _some(sign: Any, of: Any, inner: Any) -> Any:
 def _asked(inner: Any, call: Any) -> Any:
     """Return an aggregate over the values of a query."""
     if is_plain(inner) and not has_aggregates(inner) and not inner.args.get("distinct"):
-        asked = inner.copy()
-        asked.set("expressions", [call(inner_of(inner.selects[0]).copy())])
-        asked.set("order", None)
-        return asked
+        query = inner.copy()
+        query.set("expressions", [call(inner_of(inner.selects[0]).copy())])
+        query.set("order", None)
+        return query
     alias = exp.TableAlias(this=exp.to_identifier("_any"), columns=[exp.to_identifier("_value")])
     return exp.select(call(exp.column("_value", table="_any"))).from_(
         exp.Subquery(this=inner.copy(), alias=alias)
@@ -177,12 +183,12 @@ def _only(row: Any) -> Any:
 def _with_rows(text: str, node: Any) -> None:
     """Write a list of rows as comparisons, in which a null equals a null."""
     if len(node.expressions) == 1 and isinstance(values := node.expressions[0], exp.Values):
-        node.set("expressions", [_only(one) for one in values.expressions])
-    rows = [inner_of(one) for one in node.expressions]
-    if not isinstance(node.this, exp.Tuple) or not all(isinstance(one, exp.Tuple) for one in rows):
+        node.set("expressions", [_only(expression) for expression in values.expressions])
+    rows = [inner_of(expression) for expression in node.expressions]
+    if not isinstance(node.this, exp.Tuple) or not all(isinstance(row, exp.Tuple) for row in rows):
         return
     parts = node.this.expressions
-    if not rows or any(len(one.expressions) != len(parts) for one in rows):
+    if not rows or any(len(row.expressions) != len(parts) for row in rows):
         return
     same = [
         exp.and_(

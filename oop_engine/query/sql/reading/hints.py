@@ -89,8 +89,8 @@ def expected(text: str, words: str) -> str:
     """
     if (window := re.search(r"(?i)\bWINDOW\s+(TUMBLING|HOPPING|SESSION)\b", text)) is not None:
         return f"{words}: windows stand in FROM, {INSTEAD_OF[f'{window[1].upper()}WINDOW'].removeprefix('FROM ')}"
-    found = _LENGTH.search(text)
-    return f"{words}: a length reads INTERVAL '{found[1]}' {found[2].upper()}" if found else words
+    length = _LENGTH.search(text)
+    return f"{words}: a length reads INTERVAL '{length[1]}' {length[2].upper()}" if length else words
 
 
 def open_quote(text: str) -> tuple[int, str] | None:
@@ -121,5 +121,5 @@ def missing_file(name: str) -> str | None:
     path = Path(name)
     if path.exists() or "://" in name or re.search(r"[*?\[]", name):
         return None
-    there = sorted(one.name for one in path.parent.iterdir()) if path.parent.is_dir() else []
+    there = sorted(file.name for file in path.parent.iterdir()) if path.parent.is_dir() else []
     return f"no file {name!r}{did_you_mean(path.name, there)}"

@@ -36,10 +36,10 @@ class AggregateText(NamedTuple):
 
 def expression_of(text: str, schema: Schema, place: str) -> Expression:
     """Return a scalar expression over the columns of ``schema``; raises ``UsageError`` with the place of a mistake."""
-    found = statements_in(text)
-    tree = found[0].tree
+    statements = statements_in(text)
+    tree = statements[0].tree
     is_one = isinstance(tree, exp.Condition | exp.AtTimeZone) and not isinstance(tree, exp.Query)
-    if len(found) != 1 or not is_one:
+    if len(statements) != 1 or not is_one:
         msg = f"{place}: one expression is wanted, such as 'bytes > 100'; got {text!r:.80}"
         raise UsageError(msg)
     known = with_known_forms(text, exp.Paren(this=tree))
@@ -51,9 +51,9 @@ def aggregate_of(text: str, schema: Schema, columns: dict[str, Any], place: str)
 
     Raises ``UsageError`` with the place of a mistake, and for a text that is another expression.
     """
-    found = statements_in(text)
-    tree = found[0].tree
-    if len(found) != 1 or not is_aggregate(tree):
+    statements = statements_in(text)
+    tree = statements[0].tree
+    if len(statements) != 1 or not is_aggregate(tree):
         msg = f"{place}: one aggregate is wanted, such as 'sum(bytes)'; got {text!r:.80}: compute behind it"
         raise UsageError(msg)
     tree = with_known_forms(text, exp.Paren(this=tree)).this
@@ -61,6 +61,6 @@ def aggregate_of(text: str, schema: Schema, columns: dict[str, Any], place: str)
     made = Arguments(text, columns_of(schema), schema, columns).made_of(
         joined.expressions[0] if joined else tree
     )
-    for name in [name for name, one in columns.items() if isinstance(one, str) and one == name]:
+    for name in [name for name, column in columns.items() if isinstance(column, str) and column == name]:
         del columns[name]
     return AggregateText(text, made, joined)

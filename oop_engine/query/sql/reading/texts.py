@@ -74,10 +74,10 @@ def statements_in(text: str) -> list[Statement]:
     try:
         tokens = dialect.tokenize(text)
         statements = [_Rewriting(text, part) for part in _parts(tokens)]
-        for one in statements:
-            [one.made.tree] = dialect.parser().parse(one.tokens, text)
-            if one.made.tree is None:
-                raise one.mistake(0, "no statement begins so: write SELECT ... FROM ...")
+        for statement in statements:
+            [statement.made.tree] = dialect.parser().parse(statement.tokens, text)
+            if statement.made.tree is None:
+                raise statement.mistake(0, "no statement begins so: write SELECT ... FROM ...")
     except ParseError as error:
         found = error.errors[0] if error.errors else {}
         words = str(found.get("description") or error).split(" missing for <class")[0].rstrip(".")
@@ -99,12 +99,12 @@ def statements_in(text: str) -> list[Statement]:
     if not statements:
         msg = "sql: an empty text: write SELECT ... FROM ..."
         raise UsageError(msg)
-    return [one.made for one in statements]
+    return [statement.made for statement in statements]
 
 
-def _column(text: str, found: Any) -> int:
+def _column(text: str, error: Any) -> int:
     """Return the column of a mistake's first letter; the parser has that of the last."""
-    return int(found.get("col") or 1) - max(len(found.get("highlight") or "") - 1, 0)
+    return int(error.get("col") or 1) - max(len(error.get("highlight") or "") - 1, 0)
 
 
 def _parts(tokens: list[Any]) -> list[list[Any]]:
@@ -174,9 +174,9 @@ class _Rewriting(Tokens):
         names = [token.text.upper() for token in words]
         if "AS" not in names or len(words) < 5:
             raise self.mistake(at, "a watermark reads WATERMARK FOR ts AS ts - INTERVAL '90' SECOND")
-        of = names.index("AS")
-        text = self.text[words[of + 1].start : words[-1].end + 1]
-        per = [token.text for token in words[4:of] if token.text != ","] if names[3:4] == ["PER"] else []
+        as_at = names.index("AS")
+        text = self.text[words[as_at + 1].start : words[-1].end + 1]
+        per = [token.text for token in words[4:as_at] if token.text != ","] if names[3:4] == ["PER"] else []
         self._cut(at, stop)
         return WatermarkClause(words[2].text, tuple(per), text)
 

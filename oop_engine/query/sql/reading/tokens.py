@@ -69,8 +69,8 @@ class Tokens:
         """Return new tokens, with the place of the one at ``at``."""
         from sqlglot import Dialect
 
-        found = list(Dialect.get_or_raise("duckdb").tokenize(words))
+        tokens = list(Dialect.get_or_raise("duckdb").tokenize(words))
         place = self.tokens[min(at, len(self.tokens) - 1)]
-        for token in found:
+        for token in tokens:
             token.line, token.col, token.start, token.end = place.line, place.col, place.start, place.end
-        return found
+        return tokens

@@ -39,31 +39,33 @@ _BITWISE = {
 _FLOATING = {exp.Add: pc.add, exp.Sub: pc.subtract, exp.Mul: pc.multiply}
 
 
-def _negative(of: Expressions, node: Any) -> Typed:
-    inner = of.of(node.this)
+def _negative(expressions: Expressions, node: Any) -> Typed:
+    inner = expressions.of(node.this)
     if inner.is_literal and isinstance(inner.value, int | float) and not isinstance(inner.value, bool):
         return literal(-inner.value, inner.kind)
     if isinstance(inner.value, timedelta):
         return literal(-inner.value, inner.kind)
-    return of.typed(pc.negate_checked(inner.expression), node)
+    return expressions.typed(pc.negate_checked(inner.expression), node)
 
 
-def _arithmetic(of: Expressions, node: Any) -> Typed:
-    a, b = of.read([of.of(node.this), of.of(node.expression)], node)
+def _arithmetic(expressions: Expressions, node: Any) -> Typed:
+    a, b = expressions.read([expressions.of(node.this), expressions.of(node.expression)], node)
     if pa.types.is_duration(a.kind) or pa.types.is_duration(b.kind) or is_time(a.kind) or is_time(b.kind):
-        return _of_times(of, node, a, b)
+        return _of_times(expressions, node, a, b)
     if not (is_number(a.kind) or pa.types.is_null(a.kind)) or not (
         is_number(b.kind) or pa.types.is_null(b.kind)
     ):
-        raise mistake(of.text, node, f"{a.kind} and {b.kind} cannot be reckoned with: cast them to numbers")
+        raise mistake(
+            expressions.text, node, f"{a.kind} and {b.kind} cannot be reckoned with: cast them to numbers"
+        )
     if isinstance(node, exp.Div):
-        return of.typed(divided(a, b), node)
+        return expressions.typed(divided(a, b), node)
     if isinstance(node, exp.IntDiv | exp.Mod):
         try:
-            return of.typed((remainder if isinstance(node, exp.Mod) else whole_quotient)(a, b), node)
+            return expressions.typed((remainder if isinstance(node, exp.Mod) else whole_quotient)(a, b), node)
         except ValueError as error:
-            raise mistake(of.text, node, str(error)) from error
-    if isinstance(node, exp.Mul) and any(pa.types.is_decimal(one.kind) for one in (a, b)):
+            raise mistake(expressions.text, node, str(error)) from error
+    if isinstance(node, exp.Mul) and any(pa.types.is_decimal(operand.kind) for operand in (a, b)):
         both = _factors(a, b)
     else:
         both = to_common([a, b])
@@ -73,23 +75,23 @@ def _arithmetic(of: Expressions, node: Any) -> Typed:
         and kind.precision == _MOST_DIGITS
         and not isinstance(node, exp.Mul)
     ):
-        both = [cast(one, pa.decimal128(_MOST_DIGITS - 1, kind.scale)) for one in both]
+        both = [cast(operand, pa.decimal128(_MOST_DIGITS - 1, kind.scale)) for operand in both]
     if pa.types.is_null(both[0].kind):
         both = [literal(None, pa.int64())] * 2
     if pa.types.is_integer(both[0].kind):
-        both = [cast(one, pa.int64()) for one in both]
+        both = [cast(operand, pa.int64()) for operand in both]
     table = _FLOATING if pa.types.is_floating(both[0].kind) else _RECKONED
-    return of.typed(table[type(node)](both[0].expression, both[1].expression), node)
+    return expressions.typed(table[type(node)](both[0].expression, both[1].expression), node)
 
 
 def _factors(a: Typed, b: Typed) -> list[Typed] | None:
     """Return factors as decimals of their own digits; as floats where the product has more digits than a decimal."""
-    kinds = [_decimal(one) for one in (a, b)]
+    kinds = [_decimal(operand) for operand in (a, b)]
     if None in kinds:
         return to_common([a, b])
     if sum(kind.precision for kind in kinds) >= _MOST_DIGITS:
         kinds = _fewer_digits(*kinds)
-    return [cast(one, kind) for one, kind in zip((a, b), kinds, strict=True)]
+    return [cast(operand, kind) for operand, kind in zip((a, b), kinds, strict=True)]
 
 
 def _fewer_digits(a: Any, b: Any) -> list[Any]:
@@ -112,112 +114,122 @@ def _decimal(value: Typed) -> Any:
     )
 
 
-def _of_times(of: Expressions, node: Any, a: Typed, b: Typed) -> Typed:
+def _of_times(expressions: Expressions, node: Any, a: Typed, b: Typed) -> Typed:
     if isinstance(node, exp.Mul):
         length, other = (a, b) if pa.types.is_duration(a.kind) else (b, a)
         if length.is_literal and other.is_literal and isinstance(other.value, int):
             return literal(length.value * other.value, length.kind)
         if pa.types.is_integer(other.kind):
-            return of.typed(pc.multiply_checked(length.expression, other.expression.cast(pa.int64())), node)
-    if (days := _of_days(of, node, a, b)) is not None:
+            return expressions.typed(
+                pc.multiply_checked(length.expression, other.expression.cast(pa.int64())), node
+            )
+    if (days := _of_days(expressions, node, a, b)) is not None:
         return days
-    a, b = (cast(one, pa.timestamp("us")) if pa.types.is_date(one.kind) else one for one in (a, b))
+    a, b = (
+        cast(operand, pa.timestamp("us")) if pa.types.is_date(operand.kind) else operand for operand in (a, b)
+    )
     if not isinstance(node, exp.Add | exp.Sub):
         raise mistake(
-            of.text, node, f"{a.kind} and {b.kind} can be added and subtracted, and a length times an integer"
+            expressions.text,
+            node,
+            f"{a.kind} and {b.kind} can be added and subtracted, and a length times an integer",
         )
     if pa.types.is_integer(a.kind) or pa.types.is_integer(b.kind):
-        raise mistake(of.text, node, "an integer is no length of time: write INTERVAL '5' SECOND")
-    return of.typed(_FLOATING[type(node)](a.expression, b.expression), node)
+        raise mistake(expressions.text, node, "an integer is no length of time: write INTERVAL '5' SECOND")
+    return expressions.typed(_FLOATING[type(node)](a.expression, b.expression), node)
 
 
-def _of_days(of: Expressions, node: Any, a: Typed, b: Typed) -> Typed | None:
+def _of_days(expressions: Expressions, node: Any, a: Typed, b: Typed) -> Typed | None:
     """Return days between two, or some days later; None: they are not days and integers alone."""
-    is_day = [pa.types.is_date32(one.kind) for one in (a, b)]
-    is_whole = [pa.types.is_integer(one.kind) for one in (a, b)]
+    is_day = [pa.types.is_date32(operand.kind) for operand in (a, b)]
+    is_whole = [pa.types.is_integer(operand.kind) for operand in (a, b)]
     days = [
-        (one.expression.cast(pa.int32()) if day else one.expression).cast(pa.int64())
-        for one, day in zip((a, b), is_day, strict=True)
+        (operand.expression.cast(pa.int32()) if day else operand.expression).cast(pa.int64())
+        for operand, day in zip((a, b), is_day, strict=True)
     ]
     if isinstance(node, exp.Sub) and all(is_day):
         return Typed(pc.subtract(*days), pa.int64())
     if isinstance(node, exp.Add) and is_day != is_whole and any(is_day) and any(is_whole):
-        return of.typed(pc.add_checked(*days).cast(pa.int32()).cast(pa.date32()), node)
+        return expressions.typed(pc.add_checked(*days).cast(pa.int32()).cast(pa.date32()), node)
     if isinstance(node, exp.Sub) and is_day[0] and is_whole[1]:
-        return of.typed(pc.subtract_checked(*days).cast(pa.int32()).cast(pa.date32()), node)
+        return expressions.typed(pc.subtract_checked(*days).cast(pa.int32()).cast(pa.date32()), node)
     return None
 
 
-def _interval(of: Expressions, node: Any) -> Typed:
-    return literal(timedelta(microseconds=interval_us(of.text, node)), pa.duration("us"))
+def _interval(expressions: Expressions, node: Any) -> Typed:
+    return literal(timedelta(microseconds=interval_us(expressions.text, node)), pa.duration("us"))
 
 
-def _case(of: Expressions, node: Any) -> Typed:
+def _case(expressions: Expressions, node: Any) -> Typed:
     branches = node.args["ifs"]
     given = node.args.get("this")
     conditions = [
-        of.predicate(one.this if given is None else exp.EQ(this=given.copy(), expression=one.this.copy()))
-        for one in branches
+        expressions.predicate(
+            branch.this if given is None else exp.EQ(this=given.copy(), expression=branch.this.copy())
+        )
+        for branch in branches
     ]
-    results = [one.args["true"] for one in branches] + [node.args.get("default") or exp.Null()]
-    values = of.alike(node, *results)
-    return of.typed(case_of(conditions, [one.expression for one in values]), node)
+    results = [branch.args["true"] for branch in branches] + [node.args.get("default") or exp.Null()]
+    values = expressions.alike(node, *results)
+    return expressions.typed(case_of(conditions, [value.expression for value in values]), node)
 
 
-def _if_else(of: Expressions, node: Any) -> Typed:
-    values = of.alike(node, node.args["true"], node.args.get("false") or exp.Null())
-    return of.typed(case_of([of.predicate(node.this)], [one.expression for one in values]), node)
+def _if_else(expressions: Expressions, node: Any) -> Typed:
+    values = expressions.alike(node, node.args["true"], node.args.get("false") or exp.Null())
+    return expressions.typed(
+        case_of([expressions.predicate(node.this)], [value.expression for value in values]), node
+    )
 
 
-def _converted(of: Expressions, node: Any) -> Typed:
+def _converted(expressions: Expressions, node: Any) -> Typed:
     kind = named(node.args["to"])
     if kind is None:
         raise mistake(
-            of.text,
+            expressions.text,
             node,
             f"no type {node.args['to'].sql('duckdb')!r} here: BIGINT, DOUBLE, VARCHAR, ...",
         )
-    value = of.of(node.this)
+    value = expressions.of(node.this)
     if value.is_literal and is_text(value.kind) and not is_text(kind):
-        return literal_as(of.text, value, kind, node)
+        return literal_as(expressions.text, value, kind, node)
     if pa.types.is_floating(value.kind) and pa.types.is_integer(kind):
-        return of.typed(rounded(value, 0, "half_to_even").cast(kind), node)
+        return expressions.typed(rounded(value, 0, "half_to_even").cast(kind), node)
     digits = kind.scale if pa.types.is_decimal(kind) else 0 if pa.types.is_integer(kind) else None
     if digits is not None and (pa.types.is_decimal(value.kind) or pa.types.is_floating(value.kind)):
         whole = Typed(rounded(value, digits, "half_towards_infinity"), value.kind)
-        return of.typed(cast(whole, kind).expression, node)
+        return expressions.typed(cast(whole, kind).expression, node)
     if pa.types.is_boolean(value.kind) and is_text(kind):
-        return of.typed(value.expression.cast(kind), node)
-    found = cast(value, kind, safe=not is_time(kind))
-    return found if found.is_literal else of.typed(found.expression, node)
+        return expressions.typed(value.expression.cast(kind), node)
+    result = cast(value, kind, safe=not is_time(kind))
+    return result if result.is_literal else expressions.typed(result.expression, node)
 
 
-def _later(of: Expressions, node: Any) -> Typed:
+def _later(expressions: Expressions, node: Any) -> Typed:
     """Return ``date_add(ts, INTERVAL ...)``."""
-    return _arithmetic(of, exp.Add(this=node.this, expression=node.expression))
+    return _arithmetic(expressions, exp.Add(this=node.this, expression=node.expression))
 
 
-def _tried(of: Expressions, node: Any) -> Typed:
+def _tried(expressions: Expressions, node: Any) -> Typed:
     """Return a value in another type, null where it has none there."""
     kind = named(node.args["to"])
     if kind is None:
-        return _converted(of, node)
-    value = of.of(node.this)
-    found = tried(value, kind)
-    return _converted(of, node) if found is None else of.typed(found, node)
+        return _converted(expressions, node)
+    value = expressions.of(node.this)
+    result = tried(value, kind)
+    return _converted(expressions, node) if result is None else expressions.typed(result, node)
 
 
-def _bits(of: Expressions, node: Any) -> Typed:
+def _bits(expressions: Expressions, node: Any) -> Typed:
     """Return the bits of integers combined; of mixed types in 64 bits."""
     parts = [node.this] if isinstance(node, exp.BitwiseNot) else [node.this, node.expression]
-    values = of.alike(node, *parts)
+    values = expressions.alike(node, *parts)
     if not pa.types.is_integer(values[0].kind):
-        raise mistake(of.text, node, f"bits are of integers; this is {values[0].kind}")
-    return of.typed(_BITWISE[type(node)](*(one.expression for one in values)), node)
+        raise mistake(expressions.text, node, f"bits are of integers; this is {values[0].kind}")
+    return expressions.typed(_BITWISE[type(node)](*(value.expression for value in values)), node)
 
 
-def _joined_texts(of: Expressions, node: Any) -> Typed:
-    a, b = (cast(of.of(one), pa.string()).expression for one in (node.this, node.expression))
+def _joined_texts(expressions: Expressions, node: Any) -> Typed:
+    a, b = (cast(expressions.of(operand), pa.string()).expression for operand in (node.this, node.expression))
     return Typed(pc.binary_join_element_wise(a, b, pc.scalar("")), pa.string())
 
 

@@ -53,8 +53,8 @@ def call_of(node: Any) -> tuple[str, list[Any]]:
 def _arguments(node: Any) -> list[Any]:
     if isinstance(node, exp.Anonymous):
         return list(node.expressions)
-    found: list[Any] = []
+    parts: list[Any] = []
     for name, part in node.args.items():
         if name not in _FLAGS and part is not None and part is not False:
-            found += part if isinstance(part, list) else [part]
-    return [one for one in found if isinstance(one, exp.Expression)]
+            parts += part if isinstance(part, list) else [part]
+    return [argument for argument in parts if isinstance(argument, exp.Expression)]

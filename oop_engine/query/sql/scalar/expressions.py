@@ -81,17 +81,17 @@ class Expressions:
 
     def value(self, node: Any) -> Typed:
         """Return the expression of a column: a null of no type is an integer, as in DuckDB."""
-        found = self.of(node)
-        return cast(found, pa.int32()) if pa.types.is_null(found.kind) else found
+        typed = self.of(node)
+        return cast(typed, pa.int32()) if pa.types.is_null(typed.kind) else typed
 
     def predicate(self, node: Any) -> Any:
         """Return an expression that is true or false."""
-        found = self.of(node)
-        if pa.types.is_null(found.kind):
+        typed = self.of(node)
+        if pa.types.is_null(typed.kind):
             return literal(None, pa.bool_()).expression
-        if not pa.types.is_boolean(found.kind):
-            raise mistake(self.text, node, f"a condition must be true or false; this is {found.kind}")
-        return found.expression
+        if not pa.types.is_boolean(typed.kind):
+            raise mistake(self.text, node, f"a condition must be true or false; this is {typed.kind}")
+        return typed.expression
 
     def _column(self, name: str) -> Typed:
         return Typed(pc.field(name), self._schema.type_of(name))
@@ -125,23 +125,23 @@ class Expressions:
     def alike(self, node: Any, *parts: Any) -> list[Typed]:
         """Return parts in their common type."""
         values = [self.of(part) for part in parts]
-        found = to_common(self.read(values, node))
-        if found is None:
-            kinds = " and ".join(dict.fromkeys(str(one.kind) for one in values))
+        alike = to_common(self.read(values, node))
+        if alike is None:
+            kinds = " and ".join(dict.fromkeys(str(value.kind) for value in values))
             raise mistake(self.text, node, f"{kinds} cannot be compared: cast one, CAST(x AS ...)")
-        return found
+        return alike
 
     def read(self, values: list[Typed], node: Any) -> list[Typed]:
         """Return values with the literal texts beside others read as their type."""
-        plain = [one for one in values if not (one.is_literal and is_text(one.kind))]
-        others = [one.kind for one in plain if not pa.types.is_null(one.kind)]
+        plain = [value for value in values if not (value.is_literal and is_text(value.kind))]
+        others = [value.kind for value in plain if not pa.types.is_null(value.kind)]
         kind = common(others) if others else None
         values = as_columns(values)
         if kind is None or is_text(kind):
             return values
         return [
-            literal_as(self.text, one, kind, node) if one.is_literal and is_text(one.kind) else one
-            for one in values
+            literal_as(self.text, value, kind, node) if value.is_literal and is_text(value.kind) else value
+            for value in values
         ]
 
     def moment(self, node: Any, *, or_length: bool = False) -> Typed:
@@ -199,7 +199,7 @@ def _unknown(name: str, node: Any) -> str:
         return f"{shown} is an aggregate of many rows, and here is one row: {way_out}"
     if name in INSTEAD_OF:
         return f"no function {shown!r} here: write {INSTEAD_OF[name]}"
-    known = [one.lower() for one in (*FUNCTIONS, *AGGREGATES) if not one.startswith("_")]
+    known = [name.lower() for name in (*FUNCTIONS, *AGGREGATES) if not name.startswith("_")]
     return f"no function {shown!r} here{did_you_mean(shown, known)}"
 
 
@@ -220,8 +220,8 @@ _WAYS: dict[type, Callable[[Expressions, Any], Typed]] = {
     exp.Literal: Expressions.of_literal,
     exp.Boolean: lambda _, node: literal(bool(node.this), pa.bool_()),
     exp.Null: lambda _, node: literal(None, pa.null()),
-    exp.Paren: lambda of, node: of.of(node.this),
-    exp.Alias: lambda of, node: of.of(node.this),
+    exp.Paren: lambda expressions, node: expressions.of(node.this),
+    exp.Alias: lambda expressions, node: expressions.of(node.this),
     **PREDICATES,
     **ARITHMETIC,
     **OF_MOMENTS,

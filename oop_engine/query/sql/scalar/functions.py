@@ -55,14 +55,14 @@ def _remainder_of_decimals(a: Typed, b: Typed) -> Any:
     both = to_common([a, b])
     assert both is not None
     kind = both[0].kind
-    if max(one.kind.precision for one in (a, b) if pa.types.is_decimal(one.kind)) > _WHOLE_DIGITS:
+    if max(operand.kind.precision for operand in (a, b) if pa.types.is_decimal(operand.kind)) > _WHOLE_DIGITS:
         msg = f"the remainder of decimals with more than {_WHOLE_DIGITS} digits is not exact: cast them to DOUBLE"
         raise ValueError(msg)
     ten = pc.scalar(pa.scalar(10**kind.scale, pa.decimal128(kind.scale + 1, 0)))
     narrow = pa.decimal128(_WHOLE_DIGITS, kind.scale)
     digits = [
-        Typed(pc.multiply_checked(cast(one, narrow).expression, ten).cast(pa.int64()), pa.int64())
-        for one in both
+        Typed(pc.multiply_checked(cast(operand, narrow).expression, ten).cast(pa.int64()), pa.int64())
+        for operand in both
     ]
     rest = cast(Typed(remainder(*digits), pa.int64()), pa.decimal128(19, 0)).expression
     last = pa.scalar(Decimal(1).scaleb(-kind.scale), pa.decimal128(kind.scale + 1, kind.scale))
@@ -94,11 +94,11 @@ def _rounded(value: Typed, digits: Typed | None = None) -> Any:
 
 def _alike(values: Sequence[Typed]) -> list[Typed]:
     """Return values in their common type; raises ``ValueError`` if they have none."""
-    if (found := to_common(values)) is None:
-        kinds = " and ".join(dict.fromkeys(str(one.kind) for one in values))
+    if (alike := to_common(values)) is None:
+        kinds = " and ".join(dict.fromkeys(str(value.kind) for value in values))
         msg = f"{kinds} have no type in common: cast one, CAST(x AS ...)"
         raise ValueError(msg)
-    return found
+    return alike
 
 
 def _greatest(*values: Typed) -> Any:
@@ -113,12 +113,12 @@ def _by_element(choose: Function, values: Sequence[Typed]) -> Any:
     """Return the greatest or least of each row; of moments by their numbers, for Arrow compares none with a zone."""
     kind = values[0].kind
     if not pa.types.is_timestamp(kind):
-        return choose(*(one.expression for one in values), skip_nulls=True)
-    return choose(*(one.expression.cast(pa.int64()) for one in values), skip_nulls=True).cast(kind)
+        return choose(*(value.expression for value in values), skip_nulls=True)
+    return choose(*(value.expression.cast(pa.int64()) for value in values), skip_nulls=True).cast(kind)
 
 
 def _coalesce(*values: Typed) -> Any:
-    return pc.coalesce(*(one.expression for one in _alike(values)))
+    return pc.coalesce(*(value.expression for value in _alike(values)))
 
 
 def _null_if(a: Typed, b: Typed) -> Any:
@@ -166,13 +166,13 @@ def _seconds(value: Typed) -> Any:
     return pc.divide(micros.cast(pa.float64()), pc.scalar(1e6))
 
 
-def _formatted(moment: Typed, written: Typed) -> Any:
+def _formatted(moment: Typed, format: Typed) -> Any:
     if moment.is_literal and is_text(moment.kind):
-        moment, written = written, moment
+        moment, format = format, moment
     if not is_time(moment.kind):
         msg = f"a moment and a format are wanted; got {moment.kind}"
         raise ValueError(msg)
-    return in_format(moment.expression, moment.kind, str(known(written, "a format")))
+    return in_format(moment.expression, moment.kind, str(known(format, "a format")))
 
 
 PARTS: dict[str, Function] = {

@@ -23,28 +23,28 @@ def literal_as(text: str, value: Typed, kind: pa.DataType, node: Any) -> Typed:
     return Typed(pc.scalar(scalar), scalar.type, value.value, is_literal=True)
 
 
-def scalar_as(text: str, written: str, kind: pa.DataType, node: Any) -> Any:
+def scalar_as(text: str, literal_text: str, kind: pa.DataType, node: Any) -> Any:
     """Return a text as a scalar of ``kind``, a moment in microseconds; raises ``UsageError`` at ``node``."""
-    is_day = pa.types.is_date(kind) and len(written) > 10
+    is_day = pa.types.is_date(kind) and len(literal_text) > 10
     target = pa.timestamp("us", getattr(kind, "tz", None)) if pa.types.is_timestamp(kind) or is_day else kind
     is_moment = pa.types.is_timestamp(target)
     if pa.types.is_decimal(target):
-        return _decimal(text, written, target, node)
-    plain = pa.timestamp("us", "UTC" if _has_zone(written) else None) if is_moment else target
+        return _decimal(text, literal_text, target, node)
+    plain = pa.timestamp("us", "UTC" if _has_zone(literal_text) else None) if is_moment else target
     try:
-        scalar = pa.scalar(written, pa.string()).cast(plain)
+        scalar = pa.scalar(literal_text, pa.string()).cast(plain)
     except pa.ArrowException as error:
-        raise mistake(text, node, f"{written!r} cannot be read as {kind}{_as_written(kind)}") from error
+        raise mistake(text, node, f"{literal_text!r} cannot be read as {kind}{_as_written(kind)}") from error
     return pa.scalar(scalar.value, target) if is_moment else scalar
 
 
-def _decimal(text: str, written: str, kind: pa.DataType, node: Any) -> Any:
+def _decimal(text: str, literal_text: str, kind: pa.DataType, node: Any) -> Any:
     """Return a text as a decimal, rounded to the digits of ``kind``."""
     try:
-        rounded = Decimal(written.strip()).quantize(Decimal(1).scaleb(-kind.scale), ROUND_HALF_UP)
+        rounded = Decimal(literal_text.strip()).quantize(Decimal(1).scaleb(-kind.scale), ROUND_HALF_UP)
         return pa.scalar(rounded, kind)
     except (DecimalException, pa.ArrowException) as error:
-        raise mistake(text, node, f"{written!r} cannot be read as {kind}{_as_written(kind)}") from error
+        raise mistake(text, node, f"{literal_text!r} cannot be read as {kind}{_as_written(kind)}") from error
 
 
 def interval_us(text: str, node: Any) -> int:

@@ -24,42 +24,46 @@ ORIGIN_US = 946_857_600_000_000
 """2000-01-03, a Monday, where buckets begin in DuckDB, in microseconds since 1970."""
 
 
-def _singular(written: str, known: Container[str]) -> str:
+def _singular(word: str, known: Container[str]) -> str:
     """Return the name of a unit in capitals, also of several: ``minutes``."""
-    name = written.upper()
+    name = word.upper()
     return name.removesuffix("S") if name.removesuffix("S") in known else name
 
 
-def _extracted(of: Expressions, node: Any) -> Typed:
+def _extracted(expressions: Expressions, node: Any) -> Typed:
     part = _singular(node.this.name, PARTS)
     if part not in PARTS:
         raise mistake(
-            of.text,
+            expressions.text,
             node,
             f"no part {part!r} of a moment; there are {', '.join(PARTS)}{did_you_mean(part, PARTS)}",
         )
-    return of.typed(PARTS[part](of.moment(node.expression, or_length=part == "EPOCH")), node)
+    return expressions.typed(
+        PARTS[part](expressions.moment(node.expression, or_length=part == "EPOCH")), node
+    )
 
 
-def _truncated(of: Expressions, node: Any) -> Typed:
+def _truncated(expressions: Expressions, node: Any) -> Typed:
     unit = _singular(node.args["unit"].name, MOMENTS)
     if unit not in MOMENTS:
         raise mistake(
-            of.text,
+            expressions.text,
             node,
             f"no unit {unit!r}; there are {', '.join(sorted(MOMENTS))}{did_you_mean(unit, MOMENTS)}",
         )
-    return of.typed(pc.floor_temporal(of.moment(node.this).expression, unit=unit.lower()), node)
+    return expressions.typed(
+        pc.floor_temporal(expressions.moment(node.this).expression, unit=unit.lower()), node
+    )
 
 
-def _difference(of: Expressions, node: Any) -> Typed:
+def _difference(expressions: Expressions, node: Any) -> Typed:
     """Return how many beginnings of a unit are between two moments; of weeks how often seven days."""
     unit = _singular(node.args["unit"].name, MOMENTS)
     if unit not in MOMENTS:
         words = f"no unit {unit!r}; there are {', '.join(sorted(MOMENTS))}{did_you_mean(unit, MOMENTS)}"
-        raise mistake(of.text, node, words)
-    start, end = (_wall_us(of.moment(one)) for one in (node.expression, node.this))
-    return of.typed(_between(unit, start, end).cast(pa.int64()), node)
+        raise mistake(expressions.text, node, words)
+    start, end = (_wall_us(expressions.moment(operand)) for operand in (node.expression, node.this))
+    return expressions.typed(_between(unit, start, end).cast(pa.int64()), node)
 
 
 def _wall_us(moment: Typed) -> Any:
@@ -73,38 +77,38 @@ def _between(unit: str, start: Any, end: Any) -> Any:
         return pc.divide(days, pc.scalar(7))
     if unit == "MONTH":
         first, last = (
-            pc.add(pc.multiply(pc.year(one), pc.scalar(12)), pc.month(one)) for one in (start, end)
+            pc.add(pc.multiply(pc.year(moment), pc.scalar(12)), pc.month(moment)) for moment in (start, end)
         )
         return pc.subtract(last, first)
     return getattr(pc, f"{unit.lower()}s_between")(start, end)
 
 
-def _last_day(of: Expressions, node: Any) -> Typed:
+def _last_day(expressions: Expressions, node: Any) -> Typed:
     """Return the last day of the month of a moment."""
-    days = cast(of.moment(node.this), pa.date32(), safe=False).expression
+    days = cast(expressions.moment(node.this), pa.date32(), safe=False).expression
     after = pc.ceil_temporal(days, unit="month", ceil_is_strictly_greater=True)
-    return of.typed(
+    return expressions.typed(
         pc.subtract(after.cast(pa.int32()), pc.scalar(pa.scalar(1, pa.int32()))).cast(pa.date32()), node
     )
 
 
-def _at_zone(of: Expressions, node: Any) -> Typed:
+def _at_zone(expressions: Expressions, node: Any) -> Typed:
     """Return the local time of a moment, or the moment of a local time."""
-    return of.of(exp.Anonymous(this="AT_TIME_ZONE", expressions=[node.this, node.args["zone"]]))
+    return expressions.of(exp.Anonymous(this="AT_TIME_ZONE", expressions=[node.this, node.args["zone"]]))
 
 
-def _bucketed(of: Expressions, node: Any) -> Typed:
+def _bucketed(expressions: Expressions, node: Any) -> Typed:
     """Return the start of the window that a moment is in; windows begin on 2000-01-03, as in DuckDB."""
-    width, moment = interval_us(of.text, node.this), of.moment(node.expression)
+    width, moment = interval_us(expressions.text, node.this), expressions.moment(node.expression)
     is_day = pa.types.is_date(moment.kind)
     whole = cast(moment, pa.timestamp("us", None if is_day else moment.kind.tz))
     given = origin_of(node)
-    origin = ORIGIN_US if given is None else moment_us(of.text, given)
+    origin = ORIGIN_US if given is None else moment_us(expressions.text, given)
     number = pc.subtract(whole.expression.cast(pa.int64()), pc.scalar(origin))
     rest = pc.subtract(number, pc.multiply(_floored(number, width), pc.scalar(width)))
     start = pc.subtract(pc.add(number, pc.scalar(origin)), rest)
-    found = Typed(start.cast(whole.kind), whole.kind)
-    return cast(found, pa.date32(), safe=False) if is_day else found
+    bucket = Typed(start.cast(whole.kind), whole.kind)
+    return cast(bucket, pa.date32(), safe=False) if is_day else bucket
 
 
 def origin_of(node: Any) -> Any:

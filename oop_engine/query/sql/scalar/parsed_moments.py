@@ -29,7 +29,7 @@ _CENTURY = 69  # years of two digits below are of this century, as in POSIX
 
 
 def _names(whole: tuple[str, ...]) -> str:
-    return "|".join(f"{one}|{one[:_SHORT]}" for one in whole)
+    return "|".join(f"{name}|{name[:_SHORT]}" for name in whole)
 
 
 _GROUPS = {
@@ -40,12 +40,12 @@ _GROUPS = {
 }  # fmt: skip
 
 
-def _pattern(written: str) -> str:
+def _pattern(format: str) -> str:
     """Return a format as a pattern with a group for each part; raises ``ValueError`` for one that is not known."""
-    out, signs = "", iter(written)
-    for one in signs:
-        if one != "%":
-            out += r"\s+" if one.isspace() else quoted(one)
+    out, signs = "", iter(format)
+    for sign in signs:
+        if sign != "%":
+            out += r"\s+" if sign.isspace() else quoted(sign)
             continue
         part = next(signs, "")
         part = next(signs, "") if part == "-" else part
@@ -55,7 +55,7 @@ def _pattern(written: str) -> str:
         out += _GROUPS[part]
     for name in "YymdHIMSfpb":
         if out.count(f"(?P<{name}>") > 1:
-            msg = f"the format has a part twice: {written!r}"
+            msg = f"the format has a part twice: {format!r}"
             raise ValueError(msg)
     return rf"(?i)^\s*{out}\s*$"
 
@@ -73,12 +73,10 @@ def _parsed(text: Any, pattern: str) -> Any:
     whole = pc.binary_join_element_wise(*parts, pc.scalar("-"))
     time = pc.binary_join_element_wise(_hour(part, pattern), *clock, pc.scalar(":"))
     fraction = pc.utf8_rpad(part("f", "0"), 6, "0")
-    written = pc.binary_join_element_wise(
-        whole, pc.scalar(" "), time, pc.scalar("."), fraction, pc.scalar("")
-    )
+    iso = pc.binary_join_element_wise(whole, pc.scalar(" "), time, pc.scalar("."), fraction, pc.scalar(""))
     is_there = pc.match_substring_regex(text, pattern)
     return tried(
-        Typed(pc.if_else(is_there, written, pc.scalar(pa.scalar(None, pa.string()))), pa.string()), _MOMENT
+        Typed(pc.if_else(is_there, iso, pc.scalar(pa.scalar(None, pa.string()))), pa.string()), _MOMENT
     )
 
 
@@ -100,7 +98,7 @@ def _month(part: Any, pattern: str) -> Any:
     if "(?P<b>" not in pattern:
         return _two(part("m", "01"))
     short = pc.utf8_slice_codeunits(pc.utf8_lower(part("b", "")), 0, _SHORT)
-    place = pc.index_in(short, value_set=pa.array([one[:_SHORT] for one in _MONTHS]))
+    place = pc.index_in(short, value_set=pa.array([month[:_SHORT] for month in _MONTHS]))
     return _two(pc.add(place.cast(pa.int64()), pc.scalar(1)).cast(pa.string()))
 
 
@@ -117,19 +115,19 @@ def _hour(part: Any, pattern: str) -> Any:
     return _two(pc.if_else(fits, whole, pc.scalar(99)).cast(pa.string()))
 
 
-def _read(text: Typed, written: Typed) -> Any:
+def _read(text: Typed, format: Typed) -> Any:
     """Return the moments of texts; one that is not of the format ends the query."""
-    given = str(known(written, "a format"))
-    found = _parsed(text_of(text), _pattern(given))
+    given = str(known(format, "a format"))
+    moments = _parsed(text_of(text), _pattern(given))
     wrong = pc.binary_join_element_wise(
         pc.scalar("strptime: "), text_of(text), pc.scalar(f" is not {given}"), pc.scalar("")
     )
-    unread = pc.if_else(pc.is_valid(found), pc.scalar(pa.scalar(None, pa.string())), wrong)
-    return pc.coalesce(found, unread.cast(_MOMENT))
+    unread = pc.if_else(pc.is_valid(moments), pc.scalar(pa.scalar(None, pa.string())), wrong)
+    return pc.coalesce(moments, unread.cast(_MOMENT))
 
 
-def _tried_format(text: Typed, written: Typed) -> Any:
-    return _parsed(text_of(text), _pattern(str(known(written, "a format"))))
+def _tried_format(text: Typed, format: Typed) -> Any:
+    return _parsed(text_of(text), _pattern(str(known(format, "a format"))))
 
 
 def _digits(value: Typed, many: int) -> Any:

@@ -41,31 +41,31 @@ def _number(value: Any) -> Any:
     return pc.if_else(is_whole, _joined(whole, pc.scalar(".0")), text)
 
 
-def in_format(value: Any, kind: pa.DataType, written: str) -> Any:
+def in_format(value: Any, kind: pa.DataType, format: str) -> Any:
     """Return moments in a format of ``strftime``; raises ``ValueError`` for a directive that is not known."""
     for short, long in _EXPANDED.items():
-        written = written.replace(short, long)
+        format = format.replace(short, long)
     whole = value
     if pa.types.is_timestamp(kind):
         whole = pc.floor_temporal(value, unit="second").cast(pa.timestamp("s", kind.tz))
-    parts = re.split("(%.?)", written, flags=re.DOTALL)
+    parts = re.split("(%.?)", format, flags=re.DOTALL)
     texts = [_part(part, value, whole) for part in _together(parts)]
     return _joined(*texts) if texts else pc.scalar("")
 
 
 def _together(parts: list[str]) -> list[str]:
     """Return the parts of a format, those that Arrow writes as DuckDB does in one."""
-    found = [""]
+    pieces = [""]
     for part in parts:
         if part.startswith("%") and part[1:] in _PARTS:
-            found += [part, ""]
+            pieces += [part, ""]
         elif part.startswith("%") and (part == "%" or part[1:] not in _ALIKE):
-            known = ", ".join(f"%{one}" for one in sorted([*_ALIKE, *_PARTS, "c", "x", "X", "T"]))
+            known = ", ".join(f"%{sign}" for sign in sorted([*_ALIKE, *_PARTS, "c", "x", "X", "T"]))
             msg = f"no part {part!r} of a format; there are {known}"
             raise ValueError(msg)
         else:
-            found[-1] += part
-    return [one for one in found if one]
+            pieces[-1] += part
+    return [piece for piece in pieces if piece]
 
 
 def _part(part: str, value: Any, whole: Any) -> Any:

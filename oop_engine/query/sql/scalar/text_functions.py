@@ -57,7 +57,7 @@ def _right(text: Typed, many: Typed) -> Any:
 
 def _concat(*values: Typed) -> Any:
     empty = pc.scalar(pa.scalar("", pa.string()))
-    return pc.binary_join_element_wise(*(pc.coalesce(text_of(one), empty) for one in values), empty)
+    return pc.binary_join_element_wise(*(pc.coalesce(text_of(value), empty) for value in values), empty)
 
 
 def _split_part(text: Typed, sign: Typed, at: Typed) -> Any:
@@ -88,13 +88,13 @@ def quoted(text: str) -> str:
     >>> print(quoted("a.b|\\"))
     a\.b\|\\
     """
-    return "".join(f"\\{one}" if one in string.punctuation else one for one in text)
+    return "".join(f"\\{letter}" if letter in string.punctuation else letter for letter in text)
 
 
-def _or_empty(found: Any, text: Typed) -> Any:
+def _or_empty(texts: Any, text: Typed) -> Any:
     """Return the part that was found in a text: without one the empty text, of a null text null."""
     nothing = pc.if_else(pc.is_null(text_of(text)), literal(None, pa.string()).expression, pc.scalar(""))
-    return pc.coalesce(found, nothing)
+    return pc.coalesce(texts, nothing)
 
 
 def _matches(text: Typed, pattern: Typed) -> Any:
@@ -103,9 +103,9 @@ def _matches(text: Typed, pattern: Typed) -> Any:
 
 def _replaced(text: Typed, pattern: Typed, by: Typed, options: Typed | None = None) -> Any:
     many = None if options is not None and "g" in str(known(options, "the options")) else 1
-    found = str(known(pattern, "a pattern"))
+    regex = str(known(pattern, "a pattern"))
     return pc.replace_substring_regex(
-        text_of(text), found, str(known(by, "a replacement")), max_replacements=many
+        text_of(text), regex, str(known(by, "a replacement")), max_replacements=many
     )
 
 
@@ -121,9 +121,9 @@ def _extracted(text: Typed, pattern: Typed, group: Typed | None = None) -> Any:
 def _with_named_group(pattern: str, number: int) -> str:
     """Return a pattern whose ``number``-th group has a name, and no other group; 0: none has one."""
     seen, out, of_class = 0, "", False
-    for found in _PARTS.finditer(pattern):
-        part = found.group()
-        if part == "(" and not of_class and pattern[found.end() : found.end() + 1] != "?":
+    for piece in _PARTS.finditer(pattern):
+        part = piece.group()
+        if part == "(" and not of_class and pattern[piece.end() : piece.end() + 1] != "?":
             seen += 1
             part = f"(?P<g{number}>" if seen == number else "(?:"
         elif not of_class and part.startswith("["):
@@ -199,8 +199,8 @@ def _with_sign(sign: Typed, *parts: Typed) -> Any:
     """Return texts joined by a sign, without nulls; Arrow leaves rows out of whose texts all are null."""
     first, *others = map(text_of, parts)
     all_null = pc.is_null(first)
-    for one in others:
-        all_null = pc.and_kleene(all_null, pc.is_null(one))
+    for other in others:
+        all_null = pc.and_kleene(all_null, pc.is_null(other))
     first = pc.if_else(all_null, pc.scalar(""), first)
     return pc.binary_join_element_wise(first, *others, text_of(sign), null_handling="skip")
 

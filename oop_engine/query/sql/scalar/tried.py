@@ -70,8 +70,8 @@ def _digits(number: Any, kind: pa.DataType) -> Any:
     )
     parts = {name: _part(number, pattern, name) for name in "sifn"}
     wide = pa.decimal256(whole + scale + 1, scale)
-    written = _together(pc.scalar("0"), parts["i"], pc.scalar("."), parts["f"], pc.scalar("0" * (not scale)))
-    size = _together(pc.scalar("0"), parts["i"]).cast(wide) if not scale else written.cast(wide)
+    digits = _together(pc.scalar("0"), parts["i"], pc.scalar("."), parts["f"], pc.scalar("0" * (not scale)))
+    size = _together(pc.scalar("0"), parts["i"]).cast(wide) if not scale else digits.cast(wide)
     up = _matches(parts["n"], "[5-9]")
     last = pa.scalar(Decimal(1).scaleb(-scale), pa.decimal128(max(scale, 1), scale))
     none = pa.scalar(Decimal(0).scaleb(-scale), pa.decimal128(max(scale, 1), scale))
@@ -90,22 +90,24 @@ def _of_number(value: Typed, kind: pa.DataType) -> Any:
     return _within(value.expression, value.kind, kind) if pa.types.is_integer(value.kind) else None
 
 
-def _within(value: Any, of: pa.DataType, kind: pa.DataType) -> Any:
-    """Return values of ``of`` as ``kind``, null for those that are beyond it."""
-    least, most = _limits(kind)
-    if pa.types.is_floating(of):
+def _within(value: Any, given: pa.DataType, kind: pa.DataType) -> Any:
+    """Return values of ``given`` as ``kind``, null for those that are beyond it."""
+    lowest, highest = _limits(kind)
+    if pa.types.is_floating(given):
         # the largest integer of 64 bits is no float: the first that is too large is one
         above, below = (
-            pc.scalar(float(most + 1) if pa.types.is_integer(kind) else float(most)),
-            pc.scalar(float(least)),
+            pc.scalar(float(highest + 1) if pa.types.is_integer(kind) else float(highest)),
+            pc.scalar(float(lowest)),
         )
         fits = pc.and_kleene(pc.greater_equal(value, below), pc.less(value, above))
     else:
-        wide = pa.decimal256(60, max(getattr(of, "scale", 0), getattr(kind, "scale", 0)))
-        exact = value.cast(wide) if pa.types.is_decimal(of) else value.cast(pa.decimal128(20, 0)).cast(wide)
-        below, above = (pc.scalar(pa.scalar(Decimal(one), wide)) for one in (least, most))
+        wide = pa.decimal256(60, max(getattr(given, "scale", 0), getattr(kind, "scale", 0)))
+        exact = (
+            value.cast(wide) if pa.types.is_decimal(given) else value.cast(pa.decimal128(20, 0)).cast(wide)
+        )
+        below, above = (pc.scalar(pa.scalar(Decimal(limit), wide)) for limit in (lowest, highest))
         fits = pc.and_kleene(pc.greater_equal(exact, below), pc.less_equal(exact, above))
-    return cast(Typed(_where(fits, value), of), kind).expression
+    return cast(Typed(_where(fits, value), given), kind).expression
 
 
 def _limits(kind: pa.DataType) -> tuple[Any, Any]:
@@ -125,8 +127,8 @@ def _moment(text: Any, kind: pa.DataType) -> Any:
         return _part(plain, _MOMENT, name)
 
     def two(name: str) -> Any:
-        found = part(name)
-        return pc.if_else(pc.equal(found, pc.scalar("")), pc.scalar("00"), pc.utf8_lpad(found, 2, "0"))
+        digits = part(name)
+        return pc.if_else(pc.equal(digits, pc.scalar("")), pc.scalar("00"), pc.utf8_lpad(digits, 2, "0"))
 
     month = pc.utf8_lpad(_together(part("m"), part("n")), 2, "0")
     day = pc.binary_join_element_wise(part("y"), month, two("d"), pc.scalar("-"))

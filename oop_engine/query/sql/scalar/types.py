@@ -85,33 +85,33 @@ def common(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
     >>> common([pa.int64(), pa.float32()]), common([pa.date32(), pa.timestamp("us")])
     (DataType(float), TimestampType(timestamp[us]))
     """
-    some = list(dict.fromkeys(kind for kind in kinds if not pa.types.is_null(kind)))
-    if len(some) < 2:
-        return some[0] if some else pa.int32()
-    if all(map(is_number, some)):
-        return _number(some)
-    times = [kind for kind in some if is_time(kind)]
-    if times and all(is_time(kind) or is_text(kind) for kind in some):
-        return _moment(times, texts=len(times) < len(some))
-    if all(map(is_text, some)):
+    known_kinds = list(dict.fromkeys(kind for kind in kinds if not pa.types.is_null(kind)))
+    if len(known_kinds) < 2:
+        return known_kinds[0] if known_kinds else pa.int32()
+    if all(map(is_number, known_kinds)):
+        return _number(known_kinds)
+    times = [kind for kind in known_kinds if is_time(kind)]
+    if times and all(is_time(kind) or is_text(kind) for kind in known_kinds):
+        return _moment(times, texts=len(times) < len(known_kinds))
+    if all(map(is_text, known_kinds)):
         return pa.string()
     return None
 
 
 def to_common(values: Sequence[Typed]) -> list[Typed] | None:
     """Return values in their common type; None: there is none."""
-    kind = common([one.kind for one in values])
-    return None if kind is None else [cast(one, kind) for one in values]
+    kind = common([value.kind for value in values])
+    return None if kind is None else [cast(value, kind) for value in values]
 
 
 def as_columns(values: Sequence[Typed]) -> list[Typed]:
     """Return values with the literals beside floats of 32 bits as such, so that a column of them may equal 0.1."""
-    floats = {one.kind for one in values if pa.types.is_floating(one.kind) and not one.is_literal}
+    floats = {value.kind for value in values if pa.types.is_floating(value.kind) and not value.is_literal}
     return [
-        literal(one.value, pa.float32())
-        if floats == {pa.float32()} and one.is_literal and pa.types.is_floating(one.kind)
-        else one
-        for one in values
+        literal(value.value, pa.float32())
+        if floats == {pa.float32()} and value.is_literal and pa.types.is_floating(value.kind)
+        else value
+        for value in values
     ]
 
 
@@ -121,8 +121,8 @@ def cast(value: Typed, kind: pa.DataType, *, safe: bool = True) -> Typed:
         return value
     if pa.types.is_null(value.kind):
         return literal(None, kind)
-    if is_text(kind) and (found := shown(value.expression, value.kind)) is not None:
-        return Typed(found.cast(kind), kind)
+    if is_text(kind) and (text := shown(value.expression, value.kind)) is not None:
+        return Typed(text.cast(kind), kind)
     expression = value.expression
     if pa.types.is_timestamp(value.kind) and value.kind.tz and pa.types.is_timestamp(kind) and not kind.tz:
         expression = expression.cast(pa.timestamp(kind.unit, "UTC"))

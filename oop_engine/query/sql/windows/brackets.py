@@ -46,7 +46,7 @@ class Bracket:
         return next(iter(self._time()[-3:-2]), "")
 
     def _time(self) -> list[str]:
-        words = [one for name in ("WA", "WATTR", "RATTR") for one in self.clauses.get(name, [])]
+        words = [word for name in ("WA", "WATTR", "RATTR") for word in self.clauses.get(name, [])]
         return [] if [word.lower() for word in words] == _ARRIVAL else words
 
     @property
@@ -87,40 +87,40 @@ class Bracket:
     def band(self, right: Bracket) -> Bands | None:
         """Return the band of a join with ``right``; None: the windows are not of time."""
         match self.windows, right.windows:
-            case (SlideByTuple(every=1) as one, SlideByTuple(every=1) as other):
-                return Band(before=other.range, after=one.range)
-            case (Tumbling() as one, Tumbling() as other) if one == other:
-                return TumblingBand(one.range)
-            case (Sliding() as one, Sliding() as other) if one.slide == other.slide:
-                return WindowIdBand(one.range, other.range, one.slide)
+            case (SlideByTuple(every=1) as left, SlideByTuple(every=1) as other):
+                return Band(before=other.range, after=left.range)
+            case (Tumbling() as left, Tumbling() as other) if left == other:
+                return TumblingBand(left.range)
+            case (Sliding() as left, Sliding() as other) if left.slide == other.slide:
+                return WindowIdBand(left.range, other.range, left.slide)
         return None
 
 
 def bracket_of(text: str, node: Any, words: str) -> Bracket:
     """Return the window that ``words`` write; raises ``UsageError`` at ``node``."""
-    found = Bracket(_clauses(words))
+    bracket = Bracket(_clauses(words))
     try:
-        assert found.windows or "RANGE" in found.clauses
+        assert bracket.windows or "RANGE" in bracket.clauses
     except (AssertionError, LookupError, ValueError) as error:
         msg = f"a window reads [RANGE 5 MINUTES SLIDE 1 MINUTE, ts]; got [{words}]"
         raise mistake(text, node, msg) from error
-    return found
+    return bracket
 
 
 def _clauses(words: str) -> Clauses:
     """Return the words of each clause; a last one without a name is the event time."""
-    found: Clauses = {}
+    clauses: Clauses = {}
     name = "WA"
     for word in words.replace(",", " , ").split():
-        is_unit = word.upper() == "ROWS" and name in ("RANGE", "SLIDE") and len(found[name]) == 1
+        is_unit = word.upper() == "ROWS" and name in ("RANGE", "SLIDE") and len(clauses[name]) == 1
         if word.upper() in _CLAUSES and not is_unit:
             name = word.upper()
-            found[name] = []
+            clauses[name] = []
         elif word == ",":
             name = name if name in _LISTS else "WA"
         else:
-            found.setdefault(name, []).append(word)
-    return found
+            clauses.setdefault(name, []).append(word)
+    return clauses
 
 
 def _sliding_by_rows(size: Any, every: int, by: list[str]) -> SlideByTuple:

@@ -40,7 +40,7 @@ _TRUNCATED = {"SECOND": "1 s", "MINUTE": "1 min", "HOUR": "1 h", "DAY": "1 day",
 def of_call(text: str, node: Any, lengths: Sequence[Any], schema: Schema) -> Windows | dict[str, Windows]:
     """Return the windows of a call by its name and its lengths."""
     name = node.name.upper()
-    values = [length_of(text, one, schema) for one in lengths]
+    values = [length_of(text, length, schema) for length in lengths]
     if name == "CUMULATE" and len(values) in (2, 3):
         return _cumulating(text, node, values, schema)
     try:
@@ -71,11 +71,11 @@ def _cumulating(text: str, node: Any, values: Sequence[Any], schema: Schema) -> 
     """Return the windows that begin every ``size`` and end every ``step``, by their numbers."""
     step, size, *moved = values
     offset = schema.length(moved[0], "CUMULATE: offset") if moved else 0
-    of, whole = schema.length(step, "CUMULATE"), schema.length(size, "CUMULATE")
-    if of < 1 or whole % of or whole // of > _MOST_STEPS:
+    step_units, whole = schema.length(step, "CUMULATE"), schema.length(size, "CUMULATE")
+    if step_units < 1 or whole % step_units or whole // step_units > _MOST_STEPS:
         words = f"CUMULATE takes a step, then a size that is a multiple of it, at most {_MOST_STEPS:,} times as long"
         raise mistake(text, node, words)
-    ends = range(of, whole + 1, of)
+    ends = range(step_units, whole + 1, step_units)
     return {
         str(number): Sliding(as_length(end, schema.unit), size, origin=as_length(end + offset, schema.unit))
         for number, end in enumerate(ends, 1)

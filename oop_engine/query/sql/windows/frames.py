@@ -47,7 +47,9 @@ _NOT_EACH = {
 
 def with_frames(text: str, stage: Stage, nodes: list[Any]) -> Stage:
     """Return the rows with aggregates over the records around each as columns: an operator for each frame."""
-    calls = [one for node in nodes for one in node.find_all(exp.Window) if type(one.this) not in RANKS]
+    calls = [
+        window for node in nodes for window in node.find_all(exp.Window) if type(window.this) not in RANKS
+    ]
     if not calls:
         return stage
     listed = Listed(text, stage)
@@ -61,8 +63,8 @@ def with_frames(text: str, stage: Stage, nodes: list[Any]) -> Stage:
         frame = frame_of(text, call, stage.relation, lambda node: listed.add(node, "_part")[0])
         framed.setdefault(frame, {})[name] = call
     relation = replace(stage.relation, stream=project(stage.relation.stream, listed.columns))
-    for frame, some in framed.items():
-        relation = _over(text, replace(stage, relation=relation), frame, some)
+    for frame, calls_of_frame in framed.items():
+        relation = _over(text, replace(stage, relation=relation), frame, calls_of_frame)
     return Stage(relation, texts, known)
 
 
@@ -87,7 +89,7 @@ def _over(text: str, stage: Stage, frame: Frame, calls: Mapping[str, Any]) -> Na
     if any(_default_of(call) is not None for call in calls.values()):
         made["_rows"] = Count()
     prepared = project(relation.stream, {**given, **arguments})
-    keys, tie = tuple(new[one] for one in frame.keys), tuple(new[one] for one in frame.tie)
+    keys, tie = tuple(new[key] for key in frame.keys), tuple(new[tie_column] for tie_column in frame.tie)
     carry = [own for own, name in given.items() if name not in (*frame.keys, time)]
     windows: Windows = RowsBetween(frame.first, frame.last, carry, tie)
     if frame.time:
@@ -95,14 +97,14 @@ def _over(text: str, stage: Stage, frame: Frame, calls: Mapping[str, Any]) -> Na
     operator = WindowAggregate(windows, made, keys, stamp="start")
     stream = then(prepared, "over", operator, None if frame.bounded else _UNBOUNDED)
     shown = {**new, time: "window_start", **{name: name for name in made}}
-    found = replace(relation, stream=project(stream, shown))
+    counted = replace(relation, stream=project(stream, shown))
     filled = {
-        name: _filled(replace(stage, relation=found).expressions(text), found, name, value)
+        name: _filled(replace(stage, relation=counted).expressions(text), counted, name, value)
         for name, call in calls.items()
         if (value := _default_of(call)) is not None
     }
-    shown = {name: name for name in found.stream.columns if name != "_rows"}
-    return replace(found, stream=project(found.stream, {**shown, **filled}))
+    shown = {name: name for name in counted.stream.columns if name != "_rows"}
+    return replace(counted, stream=project(counted.stream, {**shown, **filled}))
 
 
 def _made_of(maker: Arguments, call: Any) -> Aggregation:

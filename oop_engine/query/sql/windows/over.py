@@ -49,9 +49,9 @@ def frame_of(text: str, node: Any, relation: NamedStream, column: Callable[[Any]
 
     Raises ``UsageError`` with its place for a frame that is not known.
     """
-    listed = [column(one) for one in node.args.get("partition_by") or []]
+    listed = [column(partition) for partition in node.args.get("partition_by") or []]
     times = {relation.time, *relation.twins}
-    keys = tuple(one for one in listed if one not in times)
+    keys = tuple(key for key in listed if key not in times)
     ordered, spec = node.args.get("order"), node.args.get("spec")
     is_shifted = isinstance(node.this, exp.Lag | exp.Lead)
     if len(keys) < len(listed):
@@ -66,17 +66,17 @@ def frame_of(text: str, node: Any, relation: NamedStream, column: Callable[[Any]
                 text, node, f"{form} needs an order: OVER (PARTITION BY k ORDER BY {relation.time})"
             )
         return Frame(keys, -FARTHEST, FARTHEST)
-    by, *tie = (column(one.this) for one in ordered.expressions)
+    by, *tie = (column(expression.this) for expression in ordered.expressions)
     if by not in times:
         raise mistake(text, ordered, f"the order must be that of the event time, ORDER BY {relation.time}")
     down = _is_down(text, ordered, relation.time)
     if is_shifted:
-        found = _shifted(text, node.this)
+        bounds = _shifted(text, node.this)
     elif spec is None or str(spec.args.get("kind")).upper() == "RANGE":
         return Frame(keys, _length(text, node, spec, relation, down=down), time=True)
     else:
-        found = _rows(text, node, spec, _ROWS.format(relation.time))
-    first, last = (-found[1], -found[0]) if down else found
+        bounds = _rows(text, node, spec, _ROWS.format(relation.time))
+    first, last = (-bounds[1], -bounds[0]) if down else bounds
     return Frame(keys, first, last, tuple(tie))
 
 
@@ -84,7 +84,7 @@ def _is_down(text: str, ordered: Any, time: str) -> bool:
     """Return whether the latest record is the first; raises ``UsageError`` for more columns in such an order."""
     first, *more = ordered.expressions
     down = bool(first.args.get("desc"))
-    if more and (down or any(one.args.get("desc") or one.args.get("nulls_first") for one in more)):
+    if more and (down or any(by.args.get("desc") or by.args.get("nulls_first") for by in more)):
         raise unsupported(text, ordered, "DESC or NULLS FIRST beside other columns", f"ORDER BY {time}, x")
     return down
 

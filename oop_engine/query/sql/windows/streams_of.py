@@ -43,7 +43,9 @@ def is_over(node: Any) -> bool:
 def stream_asked(text: str, node: Any) -> str | None:
     """Return the stream that the list of a SELECT asks for, and take the function off it; None: the relation."""
     calls = [
-        one for one in node.expressions if isinstance(one, exp.Anonymous) and one.name.upper() in STREAMS
+        expression
+        for expression in node.expressions
+        if isinstance(expression, exp.Anonymous) and expression.name.upper() in STREAMS
     ]
     if not calls:
         return None
@@ -62,8 +64,8 @@ def lasting(stage: Stage) -> Stage:
     return Stage(replace(stage.relation, lasts=lasts))
 
 
-def stream_of(text: str, node: Any, kind: str, found: NamedStream, windows: Any) -> NamedStream:
-    """Return the stream of the relation ``found`` over ``windows``; raises ``UsageError`` where it has no moments."""
+def stream_of(text: str, node: Any, kind: str, relation: NamedStream, windows: Any) -> NamedStream:
+    """Return the stream of ``relation`` over ``windows``; raises ``UsageError`` where it has no moments."""
     grouped = _is_grouped(node)
     sliding = isinstance(windows, SlideByTuple)
     if not grouped and windows is not None and not sliding and windows != Tumbling(_NOW):
@@ -72,27 +74,29 @@ def stream_of(text: str, node: Any, kind: str, found: NamedStream, windows: Any)
     if not grouped and kind == "RSTREAM" and sliding:
         raise unsupported(text, node, "RSTREAM of rows at each moment", "[NOW], or aggregate with a SLIDE")
     if kind == "RSTREAM" or (kind == "ISTREAM" and windows is None and not grouped):
-        return found
-    if found.lasts is None:
+        return relation
+    if relation.lasts is None:
         form = f"{kind} of a relation whose rows stay, or of windows that end with records"
         raise unsupported(text, node, form, "give a length and a SLIDE, [RANGE 5 MINUTES SLIDE 1 MINUTE]")
-    return _Difference(text, node, kind, found, found.lasts).relation()
+    return _Difference(text, node, kind, relation, relation.lasts).relation()
 
 
 def _is_grouped(node: Any) -> bool:
-    return node.args.get("group") is not None or any(one.find(exp.AggFunc) for one in node.expressions)
+    return node.args.get("group") is not None or any(
+        expression.find(exp.AggFunc) for expression in node.expressions
+    )
 
 
 class _Difference:
     """The rows of each moment that are not there at the moment before, or after."""
 
-    def __init__(self, text: str, node: Any, kind: str, found: NamedStream, lasts: Length) -> None:
-        if found.stream.schema.change is not None:
+    def __init__(self, text: str, node: Any, kind: str, relation: NamedStream, lasts: Length) -> None:
+        if relation.stream.schema.change is not None:
             raise mistake(text, node, f"{kind} is of final results: write it without EMIT")
-        self._found, self._is_new = found, kind == "ISTREAM"
-        schema = found.stream.schema
+        self._found, self._is_new = relation, kind == "ISTREAM"
+        schema = relation.stream.schema
         self._lag = schema.length(lasts, kind)
-        self._shown = list(dict.fromkeys(one.column for one in found.names.names))
+        self._shown = list(dict.fromkeys(name.column for name in relation.names.names))
         self._unit, self._time = schema.unit, schema.progressing
 
     def relation(self) -> NamedStream:
