@@ -64,7 +64,7 @@ class GroupMatch:
         if len(punctuation.attributes) == len(self._by):
             columns = [punctuation.groups.column(name) for name in self._by]
             slots = self._groups.find(columns, len(punctuation))
-            known = np.flatnonzero(slots >= 0)
+            (known,) = (slots >= 0).nonzero()
             return slots[known], known
         coarse = self._of_columns(punctuation)
         if (more := np.arange(coarse.lists.rows, self._groups.size)).size:

@@ -24,7 +24,7 @@ from oop_engine.core.sizes import room_for
 from oop_engine.operators.aggregates import Aggregation
 from oop_engine.operators.keys.group_match import GroupMatch
 from oop_engine.operators.keys.tables import IN_KERNELS
-from oop_engine.operators.values.columns import Integers, begins_of, filled_up
+from oop_engine.operators.values.columns import Integers, begins_of, ends_of, filled_up
 from oop_engine.operators.windows import Definition, Over, Windows
 from oop_engine.system.knobs import knob
 
@@ -92,7 +92,7 @@ class Tagger:
         """Return the positions of the tuples, and the punctuation behind them."""
         if self._over is Over.ATTRIBUTE:
             return page.times, None
-        slots = self._index.encode([page.column(name) for name in self._by], len(page))
+        slots = self._index.encode_page(page, self._by)
         if len(self._index) > self._next.size:
             self._next = filled_up(self._next, room_for(len(self._index), self._next.size), 0)
         positions = self._next[slots] + ranks(slots)
@@ -136,7 +136,7 @@ class Tagger:
             return Linear(int(self._next[0]))
         groups = occurring(slots, len(self._index))
         batch = pa.RecordBatch.from_arrays(self._index.keys(groups), names=list(self._by))
-        return GroupWise(batch, self._next[groups])
+        return GroupWise.unchecked(batch, self._next[groups])
 
     def _end(self, slots: Integers) -> None:
         """Begin the numbers of some groups anew; drop the keys of groups that are over, once they are most of all."""
@@ -151,8 +151,8 @@ class Tagger:
 
 def ranks(slots: Integers) -> Integers:
     """Return how many earlier rows have the same slot."""
-    order = np.argsort(slots, kind="stable")
+    order = slots.argsort(kind="stable")
     begins = begins_of(slots[order])
-    ranks = np.empty_like(order)
-    ranks[order] = np.arange(slots.size) - np.repeat(begins, np.diff(begins, append=slots.size))
+    ranks = np.empty(slots.size, np.int64)
+    ranks[order] = np.arange(slots.size) - begins.repeat(ends_of(begins, slots.size) - begins)
     return ranks
