@@ -18,6 +18,7 @@ from oop_engine.core.errors import GraphError
 from oop_engine.core.page import Page
 from oop_engine.core.punctuation import FOREVER
 from oop_engine.core.schema import Schema
+from oop_engine.operators.values.columns import ends_of
 from oop_engine.operators.values.expressions import (
     Expression,
     columns_of,
@@ -99,7 +100,7 @@ class Marked(Folding):
 
     def places(self, final: FinalTuples) -> Integers:
         begins = final.begins()
-        of_time = np.cumsum(begins) - 1
+        of_time = begins.cumsum() - 1
         marked = np.zeros(of_time[-1] + 1, np.bool_)
         marked[of_time[final.tags != 0]] = True
         cuts = begins & marked[of_time]
@@ -113,7 +114,7 @@ class Marked(Folding):
         rows = np.arange(groups.size)
         closed = view.ended | view.tagged
         last = view.begins[1:] - 1
-        ends = np.append(view.first[1:], 0)
+        ends = ends_of(view.first, 0)
         ends[last] = np.where(view.ended, view.last[last] + 1, view.bounds)
         some = np.ones(rows.size, np.bool_)
         some[last] = closed

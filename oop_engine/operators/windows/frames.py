@@ -131,7 +131,7 @@ class Framed(Folding):
         cut[~still] = _NONE
         rows = np.ones(view.places.size, np.bool_)
         rows[last[still]] = False
-        some = np.flatnonzero(rows)
+        (some,) = rows.nonzero()
         keep = view.begins[1:] - still
         return Due(view.groups[some], view.first[some], view.last[some] + 1, some, some + 1, keep, cut)
 

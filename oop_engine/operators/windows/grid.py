@@ -291,7 +291,7 @@ class Gridded(Folding):
     def check(self, times: Integers) -> None:
         checked_times(times, _FAR, _FAR)
         if times.size:
-            self.extents.check(int(times.min()), int(times.max()))
+            self.extents.check(int(np.minimum.reduce(times)), int(np.maximum.reduce(times)))
 
     def places(self, final: FinalTuples) -> Integers:
         first, last = self.extents.wids(final.times)

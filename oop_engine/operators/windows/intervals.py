@@ -120,9 +120,9 @@ class Stretches(Folding):
     def _covered(self) -> NDArray[np.bool_]:
         """Which stretches are in an interval; there is none before the first and behind the last edge."""
         change = np.zeros(self._edges.size, np.int64)
-        np.add.at(change, np.searchsorted(self._edges, self._starts), 1)
-        np.subtract.at(change, np.searchsorted(self._edges, self._ends), 1)
-        covered: NDArray[np.bool_] = np.cumsum(change) > 0
+        np.add.at(change, self._edges.searchsorted(self._starts), 1)
+        np.subtract.at(change, self._edges.searchsorted(self._ends), 1)
+        covered: NDArray[np.bool_] = change.cumsum() > 0
         return covered
 
     @cached_property
@@ -134,20 +134,20 @@ class Stretches(Folding):
         """Any time will do: extents are given."""
 
     def places(self, final: FinalTuples) -> Integers:
-        places = np.searchsorted(self._edges, final.times, side="right") - 1
+        places = self._edges.searchsorted(final.times, side="right") - 1
         return np.where((places >= 0) & self._covered[places], places, -1)
 
     def due(self, view: SliceView) -> Due:
         gone = np.maximum(view.cut, 0)
-        cut = np.where(view.ended, self._ends.size, np.searchsorted(self._ends, view.bounds, side="right"))
+        cut = np.where(view.ended, self._ends.size, self._ends.searchsorted(view.bounds, side="right"))
         many = np.maximum(cut - gone, 0)
         groups, which = spread(gone, many)
         starts, ends = self._starts[which], self._ends[which]
-        low = view.row(view.places, groups, np.searchsorted(self._edges, starts))
-        high = view.row(view.places, groups, np.searchsorted(self._edges, ends))
-        some = np.flatnonzero(low < high)
+        low = view.row(view.places, groups, self._edges.searchsorted(starts))
+        high = view.row(view.places, groups, self._edges.searchsorted(ends))
+        (some,) = (low < high).nonzero()
         cut = np.maximum(gone, cut)
-        keep = view.row(view.places, np.arange(cut.size), np.searchsorted(self._edges, self._least[cut]))
+        keep = view.row(view.places, np.arange(cut.size), self._edges.searchsorted(self._least[cut]))
         return Due(groups[some], starts[some], ends[some], low[some], high[some], keep, cut)
 
     def next_due(self, view: SliceView) -> Integers:
@@ -158,5 +158,5 @@ class Stretches(Folding):
 
     def least_later(self, bounds: Integers, stamp: str) -> Integers:
         of = self._least if stamp == "start" else np.append(self._ends, FOREVER)
-        least = of[np.searchsorted(self._ends, bounds, side="right")]
+        least = of[self._ends.searchsorted(bounds, side="right")]
         return np.where(bounds == NEVER, NEVER, least)

@@ -87,7 +87,7 @@ class LastBefore(Folding):
 
     def check(self, times: Integers) -> None:
         if times.size:
-            self.grid.check(int(times.min()), int(times.max()))
+            self.grid.check(int(np.minimum.reduce(times)), int(np.maximum.reduce(times)))
         checked_times(times, 0, 1)
 
     def places(self, final: FinalTuples) -> Integers:
@@ -101,7 +101,7 @@ class LastBefore(Folding):
         apart = stop.astype(float) - least  # not exact, but it may not fit 64 bits
         checked_many(apart // self.grid.slide + 1, least, self.grid.slide, "LastRows")
         number = np.where(apart < 0, 0, np.maximum((stop - least) // self.grid.slide + 1, 0))
-        groups, nth = spread(np.zeros_like(number), number)
+        groups, nth = spread(np.zeros(number.size, np.int64), number)
         ends = least[groups] + nth * self.grid.slide
         high = view.row(view.first, groups, ends)
         low = np.maximum(high - self.rows, view.begins[:-1][groups])
