@@ -252,7 +252,7 @@ class Accumulator(ABC):
 def side_by_side(ring: Arrays, wide: int, rows: tuple[int | Arrays, int]) -> tuple[Arrays, Arrays]:
     """Return the scratch and the results of ``fold_rows``, of columns like those of ``ring``."""
     made = [
-        of if isinstance(of, tuple) else tuple(np.empty((of, wide), c.dtype) for c in ring) for of in rows
+        of if isinstance(of, tuple) else tuple([np.empty((of, wide), c.dtype) for c in ring]) for of in rows
     ]
     return made[0], made[1]
 

@@ -72,7 +72,7 @@ class SleepingGroups:
             closing = spans[:, LOW] < cut
             if done is not None:
                 closing &= done < cut
-            return np.flatnonzero(closing)
+            return closing.nonzero()[0]
         due = self._next_end.until(FOREVER if cut == FOREVER else int(self._slicing.units(cut)))
         slots = self._looked = occurring(np.concatenate([self._looked, *self._woken, due]), len(spans))
         self._woken = []

@@ -139,7 +139,7 @@ class SliceWindows:
                 self._tree.clear()
         made = by_stacks(sides, span[LOW], ring.room)
         size = max(_CELLS // (self._slicing.longest + windows.shape[1]), 256)
-        blocks = (np.arange(begin, min(begin + size, groups)) for begin in range(0, groups, size))
+        blocks = [np.arange(begin, min(begin + size, groups)) for begin in range(0, groups, size)]
         return [WindowStates.ordered([self._found(made, windows, block) for block in blocks], ascending=True)]
 
     def _of_one(self, span: Sequence[int]) -> list[WindowStates] | None:
@@ -221,7 +221,7 @@ class SliceWindows:
         begin, wide = (int(slots[0]), slots.size) if cells is None else (0, cells.shape[1])
 
         def folded(of: Accumulator, state: Arrays, number: int) -> Arrays:
-            rows = (ring.rows(column) if cells is None else column.take(cells) for column in state)
+            rows = [ring.rows(column) if cells is None else column.take(cells) for column in state]
             room = scratch if isinstance(scratch, int) else scratch[number]
             return of.fold_rows(tuple(rows), begin, wide, (room, count), steps)
 
@@ -237,7 +237,7 @@ class SliceWindows:
                 d, end, span = windows[:, result_of(steps, error.at)].tolist()
                 slot = int(slots[span + error.group])
                 raise WindowOverflowError(error.column, slot, *self._slicing.extent(d, end)) from None
-            results = tuple(column.ravel().take(at) for column in results)
+            results = tuple([column.ravel().take(at) for column in results])
             taken.append(tuple(map(_wide, results)) if state is None else results)
         return WindowStates(of, self._slicing.moment(ends), taken, number, in_order=cells is None)
 
