@@ -7,7 +7,7 @@ A wrong column, type or order of methods is an error at its line.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Never, NoReturn
 
 from oop_engine.core.errors import GraphError
 from oop_engine.core.graphs.html import table_html
@@ -36,6 +36,21 @@ _UNTIMED = (
     "the first records of a whole stream are known only when it ends: aggregate windows and take the first of each, "
     "or read a source that ends"
 )
+_OF_FRAMES = {
+    **dict.fromkeys(("collect", "to_arrow"), "run().table"),
+    **dict.fromkeys(("to_pandas", "toPandas"), "run().table.to_pandas()"),
+    **dict.fromkeys(("show", "head", "limit"), "run(), which shows the results, or run().table[:10]"),
+    **dict.fromkeys(("where", "query"), "filter('bytes > 100')"),
+    **dict.fromkeys(("groupby", "groupBy", "partition_by"), "group_by('host')"),
+    **dict.fromkeys(("resample", "group_by_dynamic", "tumble"), "window('1 min')"),
+    **dict.fromkeys(("rolling", "hop", "slide"), "window('5 min', every='1 min')"),
+    **dict.fromkeys(("withColumn", "assign", "map", "apply"), "with_columns(kb='bytes / 1024')"),
+    **dict.fromkeys(("count", "sum", "mean", "max", "min", "aggregate"), "window('1 min').agg(n='count(*)')"),
+    **dict.fromkeys(("sort", "sort_values", "order_by", "orderBy"), "top(10, by='-n'), or ORDER BY in sql"),
+    **dict.fromkeys(("concat", "unionByName"), "union(other)"),
+    "merge": "join(other, on='host')",
+}
+"""What one writes here for methods of pandas, Polars, PySpark and Flink's tables."""
 
 
 class DataStream(Runnable):
@@ -115,9 +130,9 @@ class DataStream(Runnable):
         self.schema.require(names, "rename")
         return self._then("rename", Project({names.get(column, column): column for column in self.columns}))
 
-    def agg(self, **aggregates: Aggregation | str) -> DataStream:
+    def agg(self, *unnamed: Never, **aggregates: Aggregation | str) -> DataStream:
         """Return the aggregates of the whole stream, when it ends; ``group_by`` and ``window`` give those of parts."""
-        return self.group_by().agg(**aggregates)
+        return self.group_by().agg(*unnamed, **aggregates)
 
     def group_by(self, *keys: str | Sequence[str]) -> KeyedStream:
         """Return the stream with a key, for ``window`` and ``agg``."""
@@ -200,6 +215,13 @@ class DataStream(Runnable):
 
     def _then(self, hint: str, operator: Any) -> DataStream:
         return DataStream(of_operator(hint, operator, self._output))
+
+    if not TYPE_CHECKING:  # which finds such names by itself
+
+        def __getattr__(self, name: str) -> NoReturn:
+            way_out = f": write {_OF_FRAMES[name]}" if name in _OF_FRAMES else ""
+            msg = f"DataStream has no {name!r}{way_out}"
+            raise AttributeError(msg, name=name, obj=self)
 
     def __repr__(self) -> str:
         return f"DataStream{self.schema}"

@@ -14,13 +14,12 @@ from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import GraphError, UsageError
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import Length
-from oop_engine.core.values.frames import typed_batches
 from oop_engine.core.values.type_names import type_named
 from oop_engine.query.data_stream import DataStream
 from oop_engine.query.event_time import Disorder, EventTime
 from oop_engine.query.feeds import CsvFiles, files_in
+from oop_engine.query.guessed_fields import guessed_fields
 from oop_engine.query.step import of_operator, of_source
-from oop_engine.runners.feeds.kinds import is_whole
 from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.format_registry import FORMATS, format_of
 from oop_engine.traces.trace import fields_of, open_trace
@@ -188,18 +187,7 @@ def scan(
         first = files_in(data)[0]
         own = name or re.sub(r"[^\w-]+", "-", first.name.split(".")[0]).strip("-") or "rows"
         return Columns(own, fields_of(first, csv), data, types, csv)
-    if isinstance(data, Mapping):
-        fields = pa.table(dict(data)).schema
-    elif isinstance(data, list | tuple):
-        fields = pa.Table.from_pylist([dict(row) for row in data]).schema
-    elif is_whole(data):
-        batches = typed_batches(data)
-        fields = batches[0].schema if batches else pa.table(data).schema
-    else:
-        got = f"got {type(data).__name__}: declare its columns, stream(name, types)"
-        msg = f"scan takes a path, a data frame, columns or a list of rows; {got}"
-        raise UsageError(msg)
-    return Columns(name or "rows", fields, data)
+    return Columns(name or "rows", guessed_fields(data), data)
 
 
 def _types(given: Types | None) -> dict[str, pa.DataType] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Never, NoReturn
 
 from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import GraphError, UsageError
@@ -50,9 +50,9 @@ class KeyedStream:
         """
         return WindowedStream(self._output, self._keys, window_of(windows, every), self._made)
 
-    def agg(self, **aggregates: Aggregation | str) -> DataStream:
+    def agg(self, *unnamed: Never, **aggregates: Aggregation | str) -> DataStream:
         """Return the aggregates of each key over the whole stream, when it ends."""
-        return WindowedStream(self._output, self._keys, Global(), self._made).agg(**aggregates)
+        return WindowedStream(self._output, self._keys, Global(), self._made).agg(*unnamed, **aggregates)
 
     def emit(self, early: Trigger | None = None, late: Trigger | None = None) -> WindowedStream:
         """Return the stream as one window, whose results change before it ends."""
@@ -87,14 +87,15 @@ class WindowedStream:
         emit = Emit(early=early, late=AfterCount(1) if late is None else late)
         return WindowedStream(self._output, self._keys, self._windows, self._made, emit)
 
-    def agg(self, **aggregates: Aggregation | str) -> DataStream:
+    def agg(self, *unnamed: Never, **aggregates: Aggregation | str) -> DataStream:
         """Return one record for each window and key: the key, window_start, window_end, and the aggregates.
 
         An aggregate is one of ``oop_engine.operators``, such as ``Count()`` or ``Sum("bytes")``, or a text in SQL,
         ``"sum(bytes / 1024)"``.  Raises ``GraphError`` if there are none, and if one does not fit its column.
         """
-        if not aggregates:
-            msg = "agg: name at least one aggregate, as in agg(n=Count(), bytes=Sum('bytes'))"
+        if unnamed or not aggregates:
+            got = f"; got {', '.join(map(repr, unnamed))} without a name" if unnamed else ""
+            msg = f"agg: name each aggregate, as in agg(n=Count(), bytes=Sum('bytes')){got}"
             raise GraphError(msg)
         read = Aggregates(aggregates, self._output.schema)
         source = self._output

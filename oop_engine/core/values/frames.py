@@ -16,6 +16,9 @@ from oop_engine.core.values.array_likes import as_arrow, objects
 from oop_engine.core.values.arrow_data import check_unit, record_batches
 from oop_engine.core.values.python_values import natural
 
+_INDEX = "index"
+"""The column that pandas makes of an index without a name."""
+
 __all__ = ["cells_of", "columns_of", "part", "typed_batches", "typed_column"]
 
 
@@ -29,7 +32,8 @@ def columns_of(
     the data.
     """
     if _is_pandas(data):
-        named = data.reset_index() if any(name in names for name in data.index.names) else data
+        inside = any(name in names for name in data.index.names) or (_INDEX in names and _is_of_moments(data))
+        named = data.reset_index() if inside else data
         _check_once(list(named.columns), names, place)
         yield {name: named.iloc[:, at] for at, name in enumerate(named.columns)}
         return
@@ -53,8 +57,13 @@ def typed_batches(data: Any) -> list[pa.RecordBatch]:
     """Return all rows of Arrow data or a frame as batches; raises ``TypeError`` for a column of several types."""
     if not _is_pandas(data):
         return list(record_batches(data))
-    named = _with_index(data)
-    arrays = [typed_column(named.iloc[:, at]) for at in range(named.shape[1])]
+    arrays, named = [], _with_index(data)
+    for at, name in enumerate(named.columns):
+        try:
+            arrays.append(typed_column(named.iloc[:, at]))
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            msg = f"column {name!r}: {error}"
+            raise TypeError(msg) from error
     return list(pa.table(arrays, [str(name) for name in named.columns]).to_batches())
 
 
@@ -74,7 +83,13 @@ def cells_of(data: Any) -> dict[str, list[Any]] | None:
 
 
 def _with_index(data: Any) -> Any:
-    return data.reset_index() if any(name is not None for name in data.index.names) else data
+    """Return a frame with its index as columns, if that has a name, or is of moments: then ``index``."""
+    named = any(name is not None for name in data.index.names)
+    return data.reset_index() if named or _is_of_moments(data) else data
+
+
+def _is_of_moments(data: Any) -> bool:
+    return getattr(getattr(data.index, "dtype", None), "kind", "") == "M" and _INDEX not in data.columns
 
 
 def _is_pandas(data: Any) -> bool:

@@ -186,6 +186,10 @@ def _type_of(place: str, expression: Expression, schema: Schema) -> pa.DataType:
     except Exception as error:  # a function may raise anything
         why = ", ".join(str(error).splitlines())
         msg = f"{place}: {text_of(expression)} does not evaluate on an empty page of {schema}: {why}"
+        if isinstance(error, TypeError) and not isinstance(expression, pc.Expression):
+            msg += (
+                ": it gets a RecordBatch, whose columns pyarrow.compute compares; or write pc.field('n') > 3"
+            )
         raise GraphError(msg) from error
     if pa.types.is_null(kind):
         msg = f"{place}: {text_of(expression)} has no type on an empty page: give one, pa.array(values, type=...)"

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import datetime as dt
 import json
 import re
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -187,6 +191,62 @@ def test_text_columns_may_be_times(caplog: pytest.LogCaptureFixture) -> None:
     assert "'at' is text, and read as timestamp[us, tz=UTC]" in caplog.text
 
 
+@dataclass
+class Visit:
+    ts: int
+    host: str
+
+
+class Visited(NamedTuple):
+    ts: int
+    host: str
+
+
+VISITS: dict[str, Any] = {
+    "dictionaries": [{"ts": 1, "host": "a"}, {"ts": 2, "host": "b"}],
+    "dataclasses": [Visit(1, "a"), Visit(2, "b")],
+    "named tuples": (Visited(1, "a"), Visited(2, "b")),
+    "structured array": np.array([(1, "a"), (2, "b")], [("ts", np.int64), ("host", object)]),
+    "columns": {"ts": np.array([1, 2]), "host": np.array(["a", "b"], object)},
+}
+
+
+@pytest.mark.parametrize("kind", VISITS)
+def test_rows_of_any_kind_are_scanned(kind: str) -> None:
+    found = scan(VISITS[kind]).event_time("ts", "5 s", unit="s").run().table.to_pylist()
+    assert found == [{"ts": 1, "host": "a"}, {"ts": 2, "host": "b"}]
+
+
+def test_columns_are_those_of_all_rows() -> None:
+    found = scan([{"ts": 1}, {"ts": 2, "v": 5}, {"ts": 3, "w": "x"}]).event_time("ts", "5 s", unit="s").run()
+    assert found.table.to_pylist() == [
+        {"ts": 1, "v": None, "w": None}, {"ts": 2, "v": 5, "w": None}, {"ts": 3, "v": None, "w": "x"},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", ["D", "h", "m", "s", "ms", "us", "ns"])
+def test_moments_of_numpy_in_any_unit_are_scanned(unit: str) -> None:
+    days = np.array(["2026-01-01", "2026-01-02"], "datetime64[D]").astype(f"datetime64[{unit}]")
+    table = scan({"at": days}).event_time("at", "1 d").window("1 d").agg(n=Count()).run().table
+    assert [row["window_start"].day for row in table.to_pylist()] == [1, 2]
+
+
+def test_an_index_of_moments_is_a_column() -> None:
+    frame = pd.DataFrame({"v": [1, 2]}, index=pd.to_datetime(["2026-01-01 00:00:05", "2026-01-01 00:01:00"]))
+    query = scan(frame).event_time("index", "5 s").window("1 min").agg(v=Sum("v"))
+    assert query.run().table["v"].to_pylist() == [1, 2]
+    assert scan(frame.reset_index(drop=True)).fields.names == ["v"]
+    assert scan(frame.assign(index=3).reset_index(drop=True)).fields.names == ["v", "index"]
+
+
+def test_a_method_of_another_library_has_its_word_here() -> None:
+    for name, words in {"to_pandas": r"run\(\)\.table", "resample": "window", "groupby": "group_by"}.items():
+        with pytest.raises(AttributeError, match=f"DataStream has no '{name}': write {words}"):
+            getattr(LOG, name)
+    assert not hasattr(LOG, "iloc")
+    assert copy.copy(LOG).columns == LOG.columns
+
+
 @pytest.mark.parametrize("data", ["table", "rows", "parquet", "csv", "jsonl", "sql"])
 def test_a_date_may_be_the_event_time(data: str, tmp_path: Path) -> None:
     days = [dt.date(2026, 1, day) for day in (1, 2, 3, 2, 5)]
@@ -269,7 +329,15 @@ def test_the_twin_in_order_has_the_same_results() -> None:
         (lambda: LOG.group_by("hots"), "did you mean host?"),
         (lambda: LOG.group_by("host").filter("ts > 3"), "KeyedStream has no 'filter'"),
         (lambda: LOG.group_by("host").window("10 s").ag(n=Count()), "did you mean agg?"),
-        (lambda: LOG.window("10 s").agg(), "name at least one aggregate"),
+        (lambda: LOG.window("10 s").agg(), "name each aggregate, as in agg(n=Count(), bytes=Sum('bytes'))"),
+        (lambda: LOG.agg(Count()), "; got Count(column=None) without a name"),  # type: ignore[arg-type]
+        (lambda: LOG.window("10 s").agg(n="count"), "got 'count': 'count(*)' counts"),
+        (lambda: LOG.group_by("host").agg(n="count + 1"), "got 'count + 1': compute behind it"),
+        (lambda: scan([{"ts": 1, "v": 1}, {"ts": 2, "v": "x"}]), "scan: column 'v': Could not convert 'x'"),
+        (lambda: scan({"ts": [1, "a"]}), ": mend the values, or declare the columns, stream(name, types)"),
+        (lambda: scan([{"ts": 1}, (2,)]), "for it names its columns; got (2,): or declare them, stream("),
+        (lambda: scan(pd.DataFrame({"v": [1, "x"]})), "scan: column 'v': Could not convert 'x' with type str"),
+        (lambda: scan(3), "scan takes a path, a data frame, columns or a list of rows; got int"),
         (lambda: LOG.window("10 s").agg(n=3), "must be an aggregate"),  # type: ignore[arg-type]
         (lambda: LOG.window("10 s").agg(n=Sum("host")), "needs an integer"),
         (lambda: LOG.window(Tumbling("10 s"), every="5 s"), "every is for a length"),

@@ -54,7 +54,8 @@ def aggregate_of(text: str, schema: Schema, columns: dict[str, Any], place: str)
     statements = statements_in(text)
     tree = statements[0].tree
     if len(statements) != 1 or not is_aggregate(tree):
-        msg = f"{place}: one aggregate is wanted, such as 'sum(bytes)'; got {text!r:.80}: compute behind it"
+        way_out = "'count(*)' counts" if text.strip().lower() == "count" else "compute behind it"
+        msg = f"{place}: one aggregate is wanted, such as 'sum(bytes)'; got {text!r:.80}: {way_out}"
         raise UsageError(msg)
     tree = with_known_forms(text, exp.Paren(this=tree)).this
     joined = tree if isinstance(tree, exp.Anonymous) and tree.name == JOINED else None
