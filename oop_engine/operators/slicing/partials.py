@@ -113,7 +113,11 @@ class States:
 
     def reset(self, rows: Integers) -> None:
         """Make some rows states of no values."""
-        self.put(rows, self.empty(rows.size))
+        for of, state in zip(self._accumulators, self.columns, strict=True):
+            for column, value in zip(
+                state, of.identity or of.empty(rows.size), strict=True
+            ):  # a list has no identity
+                column[rows] = value
 
     def saved(self, states: Sequence[Arrays]) -> list[list[Any]]:
         return [c.saved(state) for c, state in zip(self._accumulators, states, strict=True)]
@@ -125,7 +129,8 @@ class States:
 
     def resized(self, rows: Integers, size: int) -> list[Arrays]:
         """Return ``rows`` and after them states of no values, ``size`` in all."""
-        return joined([self.take(rows), self.empty(size - rows.size)])
+        new = self.empty(size - rows.size)
+        return joined([self.take(rows), new]) if rows.size else new
 
 
 class Partials:
