@@ -219,15 +219,8 @@ class Partials:
             rows = np.empty(min(len(self), int(widths.sum())), np.int64)
             return rows[: collect(self._table.cells, slots, low, stop, rows)]
         of, wid = self._owner[:, SLOT], self._owner[:, WINDOW]
-        if self._spans.few(slots):  # an array of all would take longer
-            order = np.argsort(slots)
-            at = order[np.searchsorted(slots, of, sorter=order).clip(max=slots.size - 1)]
-            return np.flatnonzero((slots[at] == of) & (wid >= low[at]) & (wid < stop[at]))
-        groups = len(self._spans)
-        lowest = np.full(groups + 1, NO_WINDOW)  # the last one is for free rows, whose slot is -1
-        below = np.full(groups + 1, -NO_WINDOW)
-        lowest[slots], below[slots] = low, stop
-        return np.flatnonzero((wid < below[of]) & (wid >= lowest[of]) & (of >= 0))
+        lowest, below = looked_up(of, slots, low, NO_WINDOW), looked_up(of, slots, stop, -NO_WINDOW)
+        return np.flatnonzero((wid >= lowest) & (wid < below) & (of >= 0))  # the slot of a free row is -1
 
     def remove(self, rows: Integers) -> None:
         """Forget some rows."""

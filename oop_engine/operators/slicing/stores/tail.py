@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from oop_engine.core.page import Page
 from oop_engine.core.saved import Saved
 from oop_engine.core.schema import Schema
-from oop_engine.core.sizes import value_bytes
+from oop_engine.core.sizes import row_bytes, value_bytes
 from oop_engine.operators.values.columns import Integers
 from oop_engine.operators.values.levels import Levels
 from oop_engine.operators.values.page_rows import PageRows
@@ -37,7 +37,10 @@ class Tail:
         names = [name for name in schema.names if name in read or name == schema.progressing]
         self._schema = schema.select(names)
         self.rows = Levels(PageRows.none(self._schema))
-        self.tuple_bytes = float(_SLOT + sum(_width(self._schema.type_of(name)) for name in names))
+        # Those of values that differ are a guess.
+        self.tuple_bytes = float(_SLOT) + sum(
+            row_bytes(pa.schema([field])) or 16 for field in self._schema.fields
+        )
 
     def __len__(self) -> int:
         return self.rows.count
@@ -74,11 +77,3 @@ class Tail:
         self.rows.clear()
         self.rows.put(PageRows(page, slots.astype(np.int32)))
         self.tuple_bytes = max(saved.floating("tuple_bytes"), 1.0)
-
-
-def _width(kind: pa.DataType) -> int:
-    """Return the bytes of a value, a guess where that differs from value to value."""
-    try:
-        return max(int(kind.bit_width) // 8, 1)
-    except ValueError:
-        return 16
