@@ -156,7 +156,7 @@ class Page:
         def __getattr__(self, name: str) -> Any:
             """Make the times when they are first read; from then on they are an attribute."""
             if name != "times":
-                raise AttributeError(name)
+                return object.__getattribute__(self, name)  # raises AttributeError, with a name that is near
             try:
                 # Asking the batch for a column, a cast, a view in Arrow: each is felt in pages of a few rows.
                 column = self._progressing

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -9,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 from oop_engine import ContractError, Page, Schema
+from oop_engine.core.late.coded_page import CodedPage
+from oop_engine.core.late.late_page import packed_rows
 from oop_engine.core.page import concat
 
 SCHEMA = Schema({"ts": pa.int64(), "src": pa.string()}, "ts", "s")
@@ -44,6 +47,23 @@ def test_a_time_beyond_int64_is_refused_not_wrapped() -> None:
 
 def test_negative_times_are_times() -> None:
     assert Page.of(SCHEMA, {"ts": [-5], "src": ["a"]}).times.tolist() == [-5]
+
+
+def test_an_attribute_that_a_page_does_not_have_is_named() -> None:
+    page = Page.of(SCHEMA, {"ts": [1], "src": ["a"]})
+    for one in (
+        page,
+        CodedPage(SCHEMA, page.batch),
+        packed_rows(Schema({"ts": pa.int64()}, "ts", "s"), [(1,)]),
+    ):
+        with pytest.raises(AttributeError, match="object has no attribute 'time'"):
+            one.time  # type: ignore[union-attr]  # noqa: B018
+
+
+def test_pages_travel_with_their_times_whether_somebody_has_asked_for_them_or_not() -> None:
+    page = Page.of(SCHEMA, {"ts": [3, 1], "src": ["a", "b"]})
+    for _ in range(2):
+        assert pickle.loads(pickle.dumps(page)).times.tolist() == page.times.tolist() == [3, 1]
 
 
 def test_times_cannot_be_written() -> None:
