@@ -78,7 +78,7 @@ class Extents(Definition):
         """Whether a group's windows depend on other groups: landmark windows run to the stream's last tuple."""
         return self.landmark or self.over is Over.ROWS
 
-    @property
+    @cached_property
     def landmark(self) -> bool:
         """Return whether a window also takes all that came before."""
         return self.range is None

@@ -11,7 +11,7 @@ from oop_engine.core.saved import Saved
 from oop_engine.operators.slicing.ordered.slice_table import SliceRows
 from oop_engine.operators.slicing.ordered.bounds import Bounds
 from oop_engine.operators.slicing.tagger import ranks
-from oop_engine.operators.values.columns import Integers, begins_of, filled_up
+from oop_engine.operators.values.columns import Integers, begins_of, filled_up, looked_up
 from oop_engine.operators.windows.folding import FinalTuples, SliceView
 
 __all__ = ["GroupNumbers"]
@@ -64,7 +64,7 @@ class GroupNumbers:
         """
         starts = begins_of(table.slots)
         slots = table.slots[starts]
-        at_bound = np.zeros(slots.size, np.bool_) if tagged is None else np.isin(slots, tagged)
+        at_bound = np.zeros(slots.size, np.bool_) if tagged is None else looked_up(slots, tagged, True, False)
         if self._of_stream and tagged is not None:
             at_bound[:] = tagged.size > 0
         found = slots.searchsorted(of)

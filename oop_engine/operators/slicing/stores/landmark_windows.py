@@ -23,15 +23,10 @@ from oop_engine.operators.slicing.window_states import WindowOverflowError, Wind
 from oop_engine.operators.values.columns import Integers, begins_of, ends_of, looked_up, spread
 from oop_engine.operators.windows import Extents
 
-__all__ = ["came_in", "checked", "closed"]
+__all__ = ["checked", "closed"]
 
 _BEFORE = -1
 """The window at which a group's state up to its lowest open window is kept: the first window is 0."""
-
-
-def came_in(first: Integers, last: Integers) -> tuple[Integers, Integers]:
-    """Return the window that each tuple came in, by the first and last that it is in; last < first: in none."""
-    return first, np.where(last >= first, first, first - 1)
 
 
 def closed(grid: OpenGrid, rows: HeldRuns, slots: Integers | None, cuts: Integers) -> list[WindowStates]:

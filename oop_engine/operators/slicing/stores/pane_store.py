@@ -32,7 +32,7 @@ from oop_engine.operators.slicing.panes.open_spans import OpenGrid
 from oop_engine.operators.slicing.partials import with_empty
 from oop_engine.operators.slicing.runs.held_runs import HeldRuns
 from oop_engine.operators.slicing.runs.runs import BY_GROUP, EQUAL, Runs
-from oop_engine.operators.slicing.stores.landmark_windows import came_in, checked, closed
+from oop_engine.operators.slicing.stores.landmark_windows import checked, closed
 from oop_engine.operators.slicing.window_states import WindowStates
 from oop_engine.operators.values.columns import Integers, looked_up
 from oop_engine.operators.windows import Extents
@@ -101,9 +101,9 @@ class PaneStore:
         self._add(self._rows.of_page(page, times, (of_tuple, slots[rows], first[rows], last[rows])))
 
     def _wids(self, page: Page, times: Integers) -> tuple[Integers, Integers]:
-        """Return the first and the last window that each tuple is kept for."""
+        """Return the first and the last window that each tuple is kept for: of landmark windows the one it came in."""
         first, last = self.grid.extents.wids(times) if self._ids is None else self._ids(page)
-        return came_in(first, last) if self.grid.extents.landmark else (first, last)
+        return (first, np.minimum(first, last)) if self.grid.extents.landmark else (first, last)
 
     def most_until(self, slots: Integers | None, bounds: Integers | int) -> float:
         grid, held = self.grid, len(self._rows)
