@@ -109,15 +109,15 @@ KINDS: dict[str, tuple[Callable[[], WindowAggregate], int, int]] = {
     "changing": (lambda: aggregate({"a": Tumbling(10)}, changing=True), 74, 247),
     "landmark": (lambda: aggregate(Landmark(10)), 102, 356),
     "session": (lambda: aggregate(Session(1)), 70, 215),
-    "capped session": (lambda: aggregate(Session(10, most=9)), 73, 304),
+    "capped session": (lambda: aggregate(Session(10, most=9)), 73, 302),
     "rows by arrival": (lambda: aggregate(PartitionedTupleBased(5, 2)), 221, 266),
-    "rows by time": (lambda: aggregate(PartitionedTupleBased(5, 2, order="time")), 73, 371),
-    "rows around": (lambda: aggregate(RowsBetween(-3, 0)), 73, 374),
-    "last rows": (lambda: aggregate(LastRows(3, 10)), 74, 392),
-    "by tuple": (lambda: aggregate(SlideByTuple(10)), 73, 366),
-    "delimited": (lambda: aggregate(Delimited(pc.field("v") == 3)), 88, 375),
-    "frames": (lambda: aggregate(Frames(pc.field("v") == 3, pc.field("v") == 3)), 94, 329),
-    "intervals": (lambda: aggregate(Intervals([(10 * n, 10 * n + 10) for n in range(60)])), 72, 312),
+    "rows by time": (lambda: aggregate(PartitionedTupleBased(5, 2, order="time")), 73, 365),
+    "rows around": (lambda: aggregate(RowsBetween(-3, 0)), 73, 368),
+    "last rows": (lambda: aggregate(LastRows(3, 10)), 74, 386),
+    "by tuple": (lambda: aggregate(SlideByTuple(10)), 73, 360),
+    "delimited": (lambda: aggregate(Delimited(pc.field("v") == 3)), 88, 373),
+    "frames": (lambda: aggregate(Frames(pc.field("v") == 3, pc.field("v") == 3)), 94, 327),
+    "intervals": (lambda: aggregate(Intervals([(10 * n, 10 * n + 10) for n in range(60)])), 72, 310),
 }
 """Windows; the calls of a page of one row, and of one behind which a window closes (four of each are room)."""
 

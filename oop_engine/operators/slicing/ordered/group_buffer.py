@@ -31,7 +31,7 @@ __all__ = ["GroupBuffer", "slots_of"]
 
 def slots_of(page: Page) -> NDArray[np.int32]:
     """Return the slot of each tuple of a page that has a column of them; where it has none, 0."""
-    if "\0slot" not in page.schema.names:
+    if page.schema.fields.get_field_index("\0slot") < 0:
         return np.zeros(len(page), np.int32)
     slots: NDArray[np.int32] = page.column("\0slot").to_numpy()
     return slots

@@ -223,18 +223,18 @@ def read_ranges(
     """
     if not low.size:
         return rows_of(states, slice(0))
-    if (high - low == 1).all():
+    widths = high - low
+    if (shortest := int(np.minimum.reduce(widths))) == (longest := int(np.maximum.reduce(widths))) == 1:
         return rows_of(states, low)
-    if (low == high).any():
-        filled, found = np.flatnonzero(low < high), States(parts, low.size)
+    if not shortest:
+        filled, found = np.flatnonzero(widths), States(parts, low.size)
         found.put(filled, read_ranges(parts, states, low[filled], high[filled]))
         return found.columns
-    least, most = int(low.min()), int(high.max())
+    least, most = int(np.minimum.reduce(low)), int(np.maximum.reduce(high))
     low, high = low - least, high - least
     some = rows_of(states, slice(least, most))
     ascending = bool((low[1:] >= low[:-1]).all() and (high[1:] >= high[:-1]).all())
-    keepers, widths, steps = list(map(accumulator, parts)), high - low, np.empty((3, 0), np.int64)
-    scratch = int(widths.max()) + 1
+    keepers, steps = list(map(accumulator, parts)), np.empty((3, 0), np.int64)
     if ascending:
         steps = np.empty((3, over_ranges(low, high, 0, most - least, steps)), np.int64)
         over_ranges(low, high, 0, most - least, steps)
@@ -244,7 +244,7 @@ def read_ranges(
             [lists] = rows_of([state], spread(low, widths)[1])
             return of.reduce(lists, np.cumsum(widths) - widths)
         if ascending and of.compiled:
-            return _by_stacks(of, state, steps, scratch, low.size)
+            return _by_stacks(of, state, steps, longest + 1, low.size)
         return _by_pairs(of, state, low, high)
 
     return list(map(read, keepers, some))
