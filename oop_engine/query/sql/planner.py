@@ -13,6 +13,7 @@ from oop_engine.operators.triggers import Emit
 from oop_engine.query.data_stream import DataStream
 from oop_engine.query.finish import Finish
 from oop_engine.query.registered import WINDOWS
+from oop_engine.query.sql.fields import with_fields
 from oop_engine.query.sql.file_options import FileOptions
 from oop_engine.query.sql.aliases import resolve_aliases
 from oop_engine.query.sql.joins.plan import JoinPlan
@@ -86,6 +87,7 @@ class Planner:
         if (around_groups := with_having_around(node)) is not None:
             return self.query(around_groups, around)
         relation = self.sources(node, known)
+        with_fields(self._text, node, relation.names, relation.stream.schema)
         with_plain_bounds(node, relation)
         resolve_aliases(node, relation.names)
         relation = Subqueries(self._text, self, known).behind(node, relation)

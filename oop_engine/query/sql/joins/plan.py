@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from sqlglot import exp
 
 from oop_engine.operators.joining.bands import Bands
+from oop_engine.query.sql.fields import with_fields
 from oop_engine.query.sql.joins.condition import Condition, check_kind, condition_of, conjuncts
 from oop_engine.query.sql.joins.joined import joined
 from oop_engine.query.sql.joins.using import merged
@@ -47,6 +48,8 @@ class JoinPlan:
             on = exp.and_(*(exp.EQ(this=_of(name, left), expression=_of(name, right)) for name in using))
         if kind == "inner":
             on = self._with_where(on, left, right)
+        for side in (left, right) if on is not None else ():
+            with_fields(self._text, on, side.names, side.stream.schema)
         left, right, on = self._below(kind, on, (left, right))
         if not self._may_keep_all():
             left, right = self._where_below(kind, (left, right))

@@ -122,6 +122,15 @@ class Expressions:
             raise mistake(self.text, node, f"{node.this} is beyond 64 bits")
         return literal(int(node.this), pa.int64())
 
+    def of_field(self, node: Any) -> Typed:
+        """Return a field of a struct; null where that is null."""
+        value, name = self.of(node.this), node.expression.name
+        if not pa.types.is_struct(value.kind) or value.kind.get_field_index(name) < 0:
+            raise mistake(
+                self.text, node, f"no field {name!r} in {node.this.sql('duckdb')[:60]}; it is {value.kind}"
+            )
+        return Typed(pc.struct_field(value.expression, [name]), value.kind.field(name).type)
+
     def alike(self, node: Any, *parts: Any) -> list[Typed]:
         """Return parts in their common type."""
         values = [self.of(part) for part in parts]
@@ -218,6 +227,7 @@ def key_of(node: Any, names: Names) -> str:
 _WAYS: dict[type, Callable[[Expressions, Any], Typed]] = {
     exp.Column: Expressions.of_column,
     exp.Literal: Expressions.of_literal,
+    exp.StructExtract: Expressions.of_field,
     exp.Boolean: lambda _, node: literal(bool(node.this), pa.bool_()),
     exp.Null: lambda _, node: literal(None, pa.null()),
     exp.Paren: lambda expressions, node: expressions.of(node.this),

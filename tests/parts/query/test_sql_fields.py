@@ -1,0 +1,104 @@
+"""Fields of structs in SQL and in texts of methods: the rows of DuckDB, and mistakes at their place."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from oop_engine import UsageError, scan, sql
+from oop_engine.operators import Count
+from tests.parts.query.duck import START, answers, same_rows
+
+CTX = pa.struct(
+    {"user": pa.string(), "ms": pa.float64(), "at": pa.struct({"City": pa.string(), "n": pa.int32()})}
+)
+
+
+def _struct(of: random.Random) -> Any:
+    at = {"City": of.choice(["x", "y", None]), "n": of.choice([1, 2, None])}
+    return {
+        "user": of.choice(["a", "b", None]),
+        "ms": of.choice([0.5, 3.0, None]),
+        "at": of.choice([at, None]),
+    }
+
+
+def _log(seed: int, rows: int = 40) -> pa.Table:
+    of = random.Random(seed)
+    columns = {
+        "ts": pa.array(
+            [START + dt.timedelta(seconds=of.randint(0, 60)) for _ in range(rows)], pa.timestamp("us")
+        ),
+        "host": pa.array([of.choice("ab") for _ in range(rows)]),
+        "ctx": pa.array([of.choice([_struct(of), _struct(of), None]) for _ in range(rows)], CTX),
+    }
+    return pa.table(columns)
+
+
+TABLES = {"log": _log(1), "other": _log(2)}
+STREAMS = {name: scan(table, name).event_time("ts", "10 min") for name, table in TABLES.items()}
+QUERIES = [
+    "SELECT ctx.user, ctx.ms FROM log",
+    "SELECT log.ctx.user AS u, ctx.at.city, CTX.AT.n + 1 AS n FROM log",
+    "SELECT ctx['user'] AS u, ctx.at['n'] AS n, struct_extract(ctx, 'ms') AS ms FROM log",
+    "SELECT upper(ctx.user) AS u FROM log WHERE ctx.ms > 1 AND ctx.at.n IS NOT NULL",
+    "SELECT ctx.user, count(*) AS n, sum(ctx.ms) AS ms, max(ctx.at.n) AS most FROM log GROUP BY ctx.user",
+    "SELECT ctx.user AS u, count(*) AS n FROM log GROUP BY ALL HAVING max(ctx.ms) > 1",
+    "SELECT host, sum(ctx.ms) FILTER (WHERE ctx.user = 'a') AS ms FROM log GROUP BY host",
+    "SELECT x.user, n FROM (SELECT ts, ctx AS x, ctx.at.n AS n FROM log)",
+    "WITH c AS (SELECT ts, ctx.user AS u FROM log) SELECT u, count(*) AS n FROM c GROUP BY u",
+    "SELECT a.host, b.ctx.ms AS ms FROM log a JOIN other b ON a.ctx.user = b.ctx.user AND "
+    "b.ts BETWEEN a.ts AND a.ts + INTERVAL '9 s'",
+    "SELECT a.host FROM log a JOIN other b ON a.host = b.host AND b.ts BETWEEN a.ts AND a.ts + INTERVAL '9 s' "
+    "WHERE a.ctx.user = b.ctx.user AND a.ctx.ms > 1",
+    "SELECT host, ctx.ms AS ms, max(ctx.ms) OVER (PARTITION BY ctx.user) AS most FROM log",
+    "SELECT ctx.user AS u FROM log UNION ALL SELECT ctx.at.city AS u FROM other",
+]
+
+
+@pytest.mark.parametrize("text", QUERIES)
+def test_fields_are_those_of_duckdb(text: str) -> None:
+    found = sql(text, **STREAMS).run().table
+    shown = [name for name in found.column_names if name != "ts" or "ts" in text.split("FROM")[0]]
+    assert same_rows(found.select(shown), answers(text, TABLES))
+
+
+def test_a_field_has_its_name_and_its_type() -> None:
+    found = sql("SELECT ctx.user, ctx.at.city, ctx.ms AS m FROM log", **STREAMS).run().table
+    assert {"user": pa.string(), "city": pa.string(), "m": pa.float64()}.items() <= dict(
+        zip(found.column_names, found.schema.types, strict=True)
+    ).items()
+
+
+def test_methods_read_fields() -> None:
+    log = STREAMS["log"]
+    ours = log.filter("ctx.ms > 1").select(u="ctx.user").run().table.select(["u"])
+    assert same_rows(ours, answers("SELECT ctx.user FROM log WHERE ctx.ms > 1", TABLES))
+    of_users = log.with_columns(u="ctx['user']").group_by("u").agg(n=Count(), ms="sum(ctx.ms)").run().table
+    theirs = answers("SELECT ctx.user, count(*), sum(ctx.ms) FROM log GROUP BY ctx.user", TABLES)
+    assert same_rows(of_users.select(["u", "n", "ms"]), theirs)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "SELECT ctx.usr FROM log",
+            "column 12: no field 'usr' in 'ctx'; there are user, ms, at; did you mean user?",
+        ),
+        ("SELECT log.ctx.at.town FROM log", "no field 'town' in 'log.ctx.at'; there are City, n"),
+        ("SELECT ctx.user.x FROM log", "no field 'x' in 'ctx.user'; it is string"),
+        ("SELECT host.x FROM log", "no field 'x' in 'host'; it is string"),
+        ("SELECT struct_extract(host, 'x') FROM log", "no field 'x' in host; it is string"),
+        ("SELECT lgo.host FROM log", "no table 'lgo'; there are log; did you mean log?"),
+        ("SELECT ctx[1] FROM log", "is not supported"),
+    ],
+)
+def test_a_mistake_names_what_is_there(text: str, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        sql(text, **STREAMS)
+    assert words in str(caught.value)
