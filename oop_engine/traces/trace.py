@@ -298,7 +298,7 @@ def _typed(path: Path, reader: Reader, types: Mapping[str, pa.DataType]) -> pa.S
             raise TraceError(msg)
         fields = fields.set(fields.names.index(name), pa.field(name, kind))
     if reader.guessed:
-        check_texts(path, fields)
+        check_texts(path, fields, nested=getattr(reader, "nested", False))
     return fields
 
 

@@ -44,7 +44,7 @@ class JsonReader:
     """Blocks of 1 MB, to the end of a line, which may have 4 MB.
 
     Columns may be missing from some lines; those in ``fields`` are the ones of the first
-    block, without nested ones.  ``typed``: their types are not asked for, so none is guessed where that costs time.
+    block.  ``typed``: their types are not asked for, so none is guessed where that costs time.
     ``other`` is called with keys of lines that are not read, and how many lines have them.
     """
 

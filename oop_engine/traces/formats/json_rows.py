@@ -20,7 +20,7 @@ import pyarrow.json
 from oop_engine.core.values.declared_values import MisfitError, nested_column
 from oop_engine.core.values.kinds import is_number, is_text
 from oop_engine.system.knobs import knob
-from oop_engine.traces.format import LINE, REFUSED, is_textual
+from oop_engine.traces.format import LINE, REFUSED
 from oop_engine.traces.formats.alike.json_lines import json_alike
 from oop_engine.traces.formats.guessing import Spoiler, guess, guess_time, guess_words
 from oop_engine.traces.formats.json_keys import keys_of
@@ -73,7 +73,7 @@ _DECODER = json.JSONDecoder(
 def guessed(head: bytes, times: tuple[str, ...]) -> tuple[pa.Schema, bool, dict[str, str]]:
     """Return the columns of a block, by the types of its values, and whether there are more than ``MOST_KEYS``.
 
-    Those that hold lists or objects only are none.  Third is by column why it is text, a line for the user.
+    Third is by column why it is text, a line for the user.
     """
     cells: dict[str, list[Any]] = {}
     crowded = False
@@ -85,9 +85,9 @@ def guessed(head: bytes, times: tuple[str, ...]) -> tuple[pa.Schema, bool, dict[
             else:
                 crowded = True
     kinds = {name: _kind(values, name in times) for name, values in cells.items()}
-    plain = [(name, kind) for name, kind in kinds.items() if kind is not None and is_textual(kind)]
-    fields = [pa.field(name, kind, metadata=_mark(kind, cells[name])) for name, kind in plain]
-    spoilers = [(name, _spoiler(cells[name])) for name, kind in plain if kind == pa.string()]
+    known = [(name, kind) for name, kind in kinds.items() if kind is not None]
+    fields = [pa.field(name, kind, metadata=_mark(kind, cells[name])) for name, kind in known]
+    spoilers = [(name, _spoiler(cells[name])) for name, kind in known if kind == pa.string()]
     return (
         pa.schema(fields),
         crowded,
@@ -102,10 +102,10 @@ def _mark(kind: pa.DataType, values: list[Any]) -> dict[str, str] | None:
 
 
 def _kind(values: list[Any], is_time: bool) -> pa.DataType | None:
-    """Return the type of a column; None: it has no plain values."""
+    """Return the type of a column; None: its values have none in common, or it has no value that tells."""
     plain = [value for value in values if not isinstance(value, dict | list)]
-    if not plain:
-        return None
+    if all(value is None for value in plain) and len(plain) < len(values):
+        return _nested_kind([value for value in values if value is not None])
     texts = pa.array([_text(value) for value in plain], pa.binary())
     words = [value for value in plain if type(value) is str]
     if len(words) == sum(value is not None for value in plain):
@@ -115,6 +115,26 @@ def _kind(values: list[Any], is_time: bool) -> pa.DataType | None:
     else:  # a text is no number, though it may read like one
         kind = pa.string()
     return guess_time(texts) if is_time and not pa.types.is_integer(kind) else kind
+
+
+def _nested_kind(values: list[Any]) -> pa.DataType | None:
+    """Return the type of lists, or of objects: their fields are those of all of them."""
+    if all(isinstance(value, list) for value in values):
+        kind = _part_kind([item for value in values for item in value])
+        return None if kind is None else pa.list_(kind)
+    names = {name: None for value in values if isinstance(value, dict) for name in value}
+    if len(names) > MOST_KEYS or not all(isinstance(value, dict) for value in values):
+        return None
+    kinds = {name: _part_kind([value.get(name) for value in values]) for name in names}
+    fields = [(name, kind) for name, kind in kinds.items() if kind is not None]
+    return pa.struct(fields) if fields else None
+
+
+def _part_kind(values: list[Any]) -> pa.DataType | None:
+    """Return the type of values in lists or objects, where a text is no number, and a number no text."""
+    kind = _kind(values, is_time=False) if any(value is not None for value in values) else None
+    mixed = kind is not None and _mark(kind, values) is not None
+    return None if mixed else kind
 
 
 def _spoiler(values: list[Any]) -> Spoiler | None:

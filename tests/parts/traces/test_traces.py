@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from datetime import date, datetime
 from decimal import Decimal
@@ -492,3 +493,46 @@ def test_memory_does_not_grow_with_the_file(tmp_path, format):
         return max(pa.total_allocated_bytes() - before for _ in open_trace(path, SCHEMA, page_rows=20_000))
 
     assert peak(150) < peak(50) * 1.2 + 4_000_000
+
+
+def test_lists_and_objects_of_json_lines_are_guessed(tmp_path):
+    path = tmp_path / "t.jsonl"
+    rows = [
+        {
+            "ts": 1,
+            "ctx": {"user": "a", "ms": 1, "at": {"n": 1}},
+            "tags": ["x"],
+            "more": [{"k": 1}],
+            "id": [1],
+        },
+        {
+            "ts": 2,
+            "ctx": {"user": None, "ms": 2.5, "new": True},
+            "tags": [],
+            "more": [],
+            "no": [],
+            "id": ["b"],
+        },
+        {"ts": 3, "ctx": None, "tags": None, "no": {}},
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    trace = open_trace(path, time="ts", unit="s")
+    ctx = pa.struct(
+        {"user": pa.string(), "ms": pa.float64(), "at": pa.struct({"n": pa.int64()}), "new": pa.bool_()}
+    )
+    assert trace.schema.fields.field("ctx").type == ctx
+    assert trace.schema.fields.field("tags").type == pa.list_(pa.string())
+    assert trace.schema.fields.field("more").type == pa.list_(pa.struct({"k": pa.int64()}))
+    assert trace.schema.names == ["ts", "ctx", "tags", "more"]  # the others have no type in common
+    found = [row for page in trace.pages() for row in page.to_pylist()]
+    assert found == [
+        {
+            "ts": row["ts"],
+            "ctx": row["ctx"] and {"user": None, "ms": None, "at": None, "new": None} | row["ctx"],
+            "tags": row["tags"],
+            "more": row.get("more"),
+        }
+        for row in rows
+    ]
+    path.write_text(path.read_text() + '{"ts": 4, "ctx": {"ms": "slow"}}\n' * 2)
+    assert open_trace(path, time="ts", unit="s").schema.fields.field("ctx").type.get_field_index("ms") < 0
