@@ -85,7 +85,9 @@ def is_aggregate(node: Any) -> bool:
 
 def counts_none(node: Any) -> bool:
     """Return whether an aggregate counts, and so is 0 of no records, and not null."""
-    return name_of(node.this if isinstance(node, exp.Filter) else node) in _COUNTS
+    while isinstance(node, exp.Filter | exp.WithinGroup):
+        node = node.this
+    return name_of(node) in _COUNTS
 
 
 def aggregates_in(node: Any) -> list[Any]:

@@ -21,6 +21,8 @@ SELECT bytes FROM log UNION ALL SELECT x FROM other
 SELECT kind FROM log UNION ALL SELECT bytes FROM other
 SELECT host, mode(kind) AS s FROM log GROUP BY host
 SELECT host, percentile_cont(0.5) WITHIN GROUP (ORDER BY bytes) AS s FROM log GROUP BY host
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY bytes) FROM log
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY bytes) FILTER (WHERE ok) AS s FROM log
 SELECT host, approx_count_distinct(kind) AS s FROM log GROUP BY host
 SELECT * EXCLUDE (x) FROM log
 SELECT * REPLACE (bytes + 1 AS bytes) FROM log

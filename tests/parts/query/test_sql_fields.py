@@ -35,6 +35,9 @@ def _log(seed: int, rows: int = 40) -> pa.Table:
         ),
         "host": pa.array([of.choice("ab") for _ in range(rows)]),
         "ctx": pa.array([of.choice([_struct(of), _struct(of), None]) for _ in range(rows)], CTX),
+        "tags": pa.array(
+            [of.choice([[], ["a"], ["a", None], None]) for _ in range(rows)], pa.list_(pa.string())
+        ),
     }
     return pa.table(columns)
 
@@ -56,6 +59,8 @@ QUERIES = [
     "SELECT a.host FROM log a JOIN other b ON a.host = b.host AND b.ts BETWEEN a.ts AND a.ts + INTERVAL '9 s' "
     "WHERE a.ctx.user = b.ctx.user AND a.ctx.ms > 1",
     "SELECT host, ctx.ms AS ms, max(ctx.ms) OVER (PARTITION BY ctx.user) AS most FROM log",
+    "SELECT len(tags) AS n, array_length(tags) AS m FROM log WHERE len(tags) > 0",
+    "SELECT len(tags) AS n, count(*) AS m, max(len(ctx.user)) AS l FROM log GROUP BY n",
     "SELECT ctx.user AS u FROM log UNION ALL SELECT ctx.at.city AS u FROM other",
 ]
 

@@ -33,6 +33,13 @@ def text_of(value: Typed) -> Any:
     return cast(value, pa.string()).expression
 
 
+def _length(of: Typed) -> Any:
+    """Return how many characters a text has, or how many values a list."""
+    if pa.types.is_list(of.kind) or pa.types.is_large_list(of.kind) or pa.types.is_fixed_size_list(of.kind):
+        return pc.list_value_length(of.expression).cast(pa.int64())
+    return pc.utf8_length(text_of(of)).cast(pa.int64())
+
+
 def _substring(text: Typed, start: Typed, length: Typed | None = None) -> Any:
     first = int(known(start, "the start of substring"))
     many = None if length is None else int(known(length, "the length of substring"))
@@ -237,7 +244,8 @@ def _pad(name: str) -> Function:
 TEXT_FUNCTIONS: dict[str, Function] = {
     "UPPER": lambda t: pc.utf8_upper(text_of(t)),
     "LOWER": lambda t: pc.utf8_lower(text_of(t)),
-    "LENGTH": lambda t: pc.utf8_length(text_of(t)).cast(pa.int64()),
+    "LENGTH": _length,
+    "ARRAY_SIZE": _length,
     "INSTR": _found,
     "STR_POSITION": _found,
     "STRLEN": lambda t: pc.binary_length(text_of(t)).cast(pa.int64()),
