@@ -83,9 +83,9 @@ class App(click.Group):
         if cmd_name not in COMMANDS:
             return None
         home = _HOMES.get(cmd_name, cmd_name)
-        found: click.Command = getattr(import_module(f"oop_engine.cli.{home}"), cmd_name.replace("-", "_"))
-        found.epilog = _EXIT_CODES
-        return found
+        command: click.Command = getattr(import_module(f"oop_engine.cli.{home}"), cmd_name.replace("-", "_"))
+        command.epilog = _EXIT_CODES
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -110,7 +110,7 @@ class App(click.Group):
         """Run a command; click's own way with Ctrl-C is not ours, and it takes an end of file for one."""
         try:
             with _pipe(), _compiling():
-                found = super().invoke(ctx)
+                result = super().invoke(ctx)
                 sys.stdout.flush()
         except KeyboardInterrupt:
             raise click.Abort from None
@@ -119,7 +119,7 @@ class App(click.Group):
             raise RuntimeError(msg) from error
         finally:
             forget()
-        return found
+        return result
 
 
 @click.group(
@@ -216,7 +216,7 @@ def _exit_code(run: Callable[[], Any], secrets: Sequence[str]) -> int:
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a locale need not have all characters
     try:
-        found = run()
+        status = run()
     except (click.Abort, KeyboardInterrupt):
         return fail("interrupted", INTERRUPTED)
     except click.UsageError as error:
@@ -238,7 +238,7 @@ def _exit_code(run: Callable[[], Any], secrets: Sequence[str]) -> int:
         return fail(f"{place}: {error.strerror}", BAD_INPUT)
     except Exception:
         return _bug(secrets)
-    return found if isinstance(found, int) else 0
+    return status if isinstance(status, int) else 0
 
 
 @contextmanager

@@ -31,11 +31,11 @@ def checkpoints(folder: str, as_json: bool) -> None:
     """
     from oop_engine.service.listing import checkpoints as listed
 
-    found = listed(folder)
+    entries = listed(folder)
     if as_json:
-        print_json({"folder": folder, "entries": found})
+        print_json({"folder": folder, "entries": entries})
         return
-    _show(found)
+    _show(entries)
 
 
 @click.command()
@@ -49,11 +49,11 @@ def why(folder: str, as_json: bool) -> None:
     """
     from oop_engine.service.listing import reasons
 
-    found = reasons(folder)
+    lines = reasons(folder)
     if as_json:
-        print_json({"folder": folder, "why": found})
+        print_json({"folder": folder, "why": lines})
         return
-    click.echo("\n".join(found) or "nothing is held back")
+    click.echo("\n".join(lines) or "nothing is held back")
 
 
 @click.command("dead-letters")
@@ -88,7 +88,7 @@ def dead_letters(
     """
     from oop_engine.service.letters.letter_folder import LetterFolder, letters_of_sink
 
-    found = LetterFolder(folder)
+    letter_folder = LetterFolder(folder)
     if sink is not None:
         if source is not None:
             msg = "dead-letters: takes --source or --sink, not both"
@@ -98,7 +98,7 @@ def dead_letters(
         msg = "dead-letters: --mended is for --retry"
         raise UsageError(msg)
     if retry:
-        count, path = found.retry(source, None if mended is None else _mended(mended))
+        count, path = letter_folder.retry(source, None if mended is None else _mended(mended))
         if as_json:
             print_json({"retried": count, "order": None if path is None else str(path)})
         else:
@@ -106,7 +106,7 @@ def dead_letters(
                 f"{count:,} letters are fed again: {path}" if path else "there are no letters to feed again"
             )
         return
-    letters = found.letters(source)
+    letters = letter_folder.letters(source)
     if show:
         for letter in letters:
             if not letter.retried:
@@ -120,7 +120,7 @@ def dead_letters(
     elif letters:
         _list(letters)
     else:
-        click.echo(found.without(source))
+        click.echo(letter_folder.without(source))
 
 
 def _mended(path: Path) -> dict[str, dict[str, Any]]:

@@ -132,22 +132,22 @@ def _report_of(path: Path, scenario: str | None) -> dict[str, Any]:
     from oop_engine.lab.scenario import names
 
     try:
-        found = json.loads(path.read_text("utf-8"))
-        known = {"scenario", "parameters", "runs"} <= set(found)
+        content = json.loads(path.read_text("utf-8"))
+        known = {"scenario", "parameters", "runs"} <= set(content)
     except (OSError, ValueError, TypeError) as error:
         msg = f"--again {path}: cannot be read as a report of --json: {error}"
         raise UsageError(msg) from error
     if not known:
         msg = f"--again {path}: is no report of `oop-engine compare --json`"
         raise UsageError(msg)
-    own, name = found["scenario"] not in names(), found["scenario"]
+    own, name = content["scenario"] not in names(), content["scenario"]
     if own and (scenario is None or Path(scenario).name != name):
         msg = f"--again {path}: {name!r} is a file of yours: give it, and its traces, as in the first comparison"
         raise UsageError(msg)
     if not own and scenario is not None:
         msg = f"--again {path}: names its scenario itself: leave the other out"
         raise UsageError(msg)
-    return dict(found)
+    return dict(content)
 
 
 def _fixed(report: dict[str, Any]) -> dict[str, str]:
@@ -155,8 +155,8 @@ def _fixed(report: dict[str, Any]) -> dict[str, str]:
     points = [run["parameters"] for run in report["runs"]]
     parameters: dict[str, Any] = report["parameters"]
     return {
-        name: str(one)
-        for name, one in parameters.items()
+        name: str(value)
+        for name, value in parameters.items()
         if len({str(point.get(name)) for point in points}) < 2
     }
 

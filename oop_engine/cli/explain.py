@@ -78,24 +78,26 @@ def explain(
         raise UsageError(msg)
     check_output("--svg", svg, *scenario_file(scenario))
     with only_json(as_json):
-        of, variants = _of_graph(scenario) if is_graph(scenario) else _of_scenario(scenario, settings)
+        description, variants = (
+            _of_graph(scenario) if is_graph(scenario) else _of_scenario(scenario, settings)
+        )
         if is_graph(scenario) and (settings or order):
             msg = f"{scenario}: a graph has one plan and no parameters: leave --{'set' if settings else 'order'} out"
             raise UsageError(msg)
         variants = [v for v in variants if order in (None, v.order)]
         if not variants:
-            msg = f"scenario {of['scenario']!r} has no plan of order {order!r}: leave --order out"
+            msg = f"scenario {description['scenario']!r} has no plan of order {order!r}: leave --order out"
             raise UsageError(msg)
         if svg is not None:
             from oop_engine.lab.report.drawing import draw
 
             write_whole(svg, draw(variants))
     if runner == "spark":
-        _show_cuts(of, variants, groups or GROUPS, balance=balance, as_json=as_json)
+        _show_cuts(description, variants, groups or GROUPS, balance=balance, as_json=as_json)
     elif as_json:
         plans = [_plain(variant) for variant in variants]
         contracts = {name: contract(operator) for name, operator in _kinds(variants).items()}
-        print_json({**of, "variants": plans, "operators": contracts})
+        print_json({**description, "variants": plans, "operators": contracts})
     else:
         _show(variants, long=long)
     if svg is not None and not as_json:
@@ -156,9 +158,9 @@ def _show(variants: list[Variant], *, long: bool) -> None:
     click.secho("operators: output, state, punctuation", bold=True)
     for name, operator in _kinds(variants).items():
         click.echo(f"  {name}")
-        found = contract(operator)
-        for heading in [h for h in (*_SHOWN, "About") if h in found]:
-            click.echo(indent(f"{heading}\n{indent(found[heading], '  ')}", "    "))
+        sections = contract(operator)
+        for heading in [h for h in (*_SHOWN, "About") if h in sections]:
+            click.echo(indent(f"{heading}\n{indent(sections[heading], '  ')}", "    "))
 
 
 def _heading(variant: Variant, *, answer: bool = True) -> str:
@@ -170,7 +172,7 @@ def _heading(variant: Variant, *, answer: bool = True) -> str:
 
 
 def _show_cuts(
-    of: dict[str, Any],
+    description: dict[str, Any],
     variants: list[Variant],
     groups: int,
     *,
@@ -184,7 +186,7 @@ def _show_cuts(
     cuts = [(v, pieces_of(v.graph, groups, balance=balance, shards=shards)) for v in variants]
     if as_json:
         plans = [{"name": v.name, "order": v.order, **plain(cut)} for v, cut in cuts]
-        print_json({**of, "variants": plans})
+        print_json({**description, "variants": plans})
         return
     for variant, cut in cuts:
         click.secho(_heading(variant, answer=False), bold=True)
@@ -193,19 +195,19 @@ def _show_cuts(
 
 def _how(plan: Plan) -> dict[str, str]:
     """Return for each operator that has several strategies the one it takes, and why."""
-    found = {
+    reasons = {
         node.name: node.operator.explain(tuple(plan.schema(stream) for stream in node.inputs))
         for node in plan.nodes
         if node.operator is not None
     }
-    return {name: why for name, why in found.items() if why is not None}
+    return {name: why for name, why in reasons.items() if why is not None}
 
 
 def _by_schema(plan: Plan) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    by_schema: dict[str, list[str]] = {}
     for stream, schema in plan.schemas.items():
-        found.setdefault(str(schema), []).append(stream.node if stream.port == "out" else str(stream))
-    return found
+        by_schema.setdefault(str(schema), []).append(stream.node if stream.port == "out" else str(stream))
+    return by_schema
 
 
 def _plain(variant: Variant) -> dict[str, Any]:

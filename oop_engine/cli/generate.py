@@ -112,16 +112,16 @@ def _links(links: str, lulls: tuple[str, ...]) -> tuple[Link, ...]:
     for text in lulls:
         name, start, stop = _parts(text, "--lull", "NAME:START:STOP", 3)
         silent.setdefault(name, []).append((_in_units(start), _in_units(stop)))
-    found = []
+    parsed = []
     for text in links.split(","):
         name, rate, *skew = _parts(text, "--links", "NAME:RATE[:SKEW]", 2, 3)
         lull = tuple(silent.pop(name, ()))
-        found.append(Link(name, _rate(rate, text), _in_units(skew[0]) if skew else 0, lull))
+        parsed.append(Link(name, _rate(rate, text), _in_units(skew[0]) if skew else 0, lull))
     if silent:
-        name, names = next(iter(silent)), [link.name for link in found]
+        name, names = next(iter(silent)), [link.name for link in parsed]
         msg = f"--lull: there is no link {name!r}; there are {', '.join(names)}{did_you_mean(name, names)}"
         raise UsageError(msg)
-    return tuple(found)
+    return tuple(parsed)
 
 
 def _parts(text: str, option: str, form: str, *wanted: int) -> list[str]:

@@ -214,14 +214,14 @@ class OnSpark:
 
     def settings(self) -> dict[str, str]:
         """Return the settings of ``--conf``, by name."""
-        found = {}
+        values = {}
         for given in self._given():
             name, equals, value = given.partition("=")
             if not equals or not name.startswith("spark."):
                 msg = f"--conf must be spark.NAME=VALUE; got {name + ('=...' if equals else '')!r}"
                 raise UsageError(msg)
-            found[name] = value
-        return found
+            values[name] = value
+        return values
 
     def _given(self) -> Iterator[str]:
         """Yield settings that are arguments, and those in files: anybody can read the arguments of a process."""
@@ -264,13 +264,13 @@ class OnSpark:
                 plans["this process, in order"] = in_order(variant.graph)
             except GraphError as error:
                 tell(f"no run in order: {error}")
-        found = []
+        rows = []
         for how, graph in plans.items():
             tell(f"{how}: running")
             outcome = replay(graph, feeds())
             late = outcome.statistics.count("late")
-            found.append(Shown(how, outcome.tuples, late, outcome.results, 0.0, outcome.wall_s))
-        return found
+            rows.append(Shown(how, outcome.tuples, late, outcome.results, 0.0, outcome.wall_s))
+        return rows
 
     def _on(self, spark: Any, variant: Variant, feeds: Feeds, tell: Tell, *, batch: bool) -> Shown:
         from oop_engine.spark.run import run_on_spark
@@ -314,5 +314,5 @@ def progress(done: BatchDone) -> str:
 def _off(scenario: Scenario, first: dict[str, pa.Table], other: dict[str, pa.Table]) -> tuple[int, int]:
     from oop_engine.lab.answers import missing_and_wrong
 
-    found = [missing_and_wrong(other[name], first[name], scenario.keys) for name in first]
-    return sum(missing for missing, _ in found), sum(wrong for _, wrong in found)
+    differences = [missing_and_wrong(other[name], first[name], scenario.keys) for name in first]
+    return sum(missing for missing, _ in differences), sum(wrong for _, wrong in differences)

@@ -159,11 +159,11 @@ def check_output(option: str, path: Path | None, *reads: tuple[str, str | Path])
 
 
 def _settings(ctx: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not (equals and name):
             msg = f"must read like name=value; got {text!r}"
             raise click.BadParameter(msg, ctx, option)
-        found[name.strip()] = value.strip()
-    return found
+        settings[name.strip()] = value.strip()
+    return settings

@@ -80,12 +80,12 @@ class ProgressLine:
         """Whether somebody watches."""
         return self._progress is not None
 
-    def on_run(self, title: str, number: int, of: int) -> None:
-        """Show that run ``number`` (from 0) of ``of`` begins; a single run needs no title."""
+    def on_run(self, title: str, number: int, runs: int) -> None:
+        """Show that run ``number`` (from 0) of ``runs`` begins; a single run needs no title."""
         if self._progress is not None:
-            title = shown(f"run {number + 1} of {of}: {title}") if of > 1 else ""
+            title = shown(f"run {number + 1} of {runs}: {title}") if runs > 1 else ""
             self._progress.reset(
-                self._task, description=title, completed=number, total=of, tuples=0, bound=""
+                self._task, description=title, completed=number, total=runs, tuples=0, bound=""
             )
 
     def on_tuples(self, more: int) -> None:

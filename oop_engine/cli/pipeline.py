@@ -156,23 +156,23 @@ _LATE = ["source", "behind the largest", "out of order", "p50", "p99", "p99.9", 
 def _rows(manifest: dict[str, Any]) -> list[list[str]]:
     from oop_engine.lab.report.words import count
 
-    found = [
+    rows = [
         [name, count(s["rows"]), count(s["used"]), count(s["late"]), count(sum(s["quarantined"].values()))]
         for name, s in manifest["sources"].items()
     ]
     total = manifest["rows"]
-    return found if len(found) == 1 else [*found, ["all", *(count(total[what]) for what in _ROWS[1:])]]
+    return rows if len(rows) == 1 else [*rows, ["all", *(count(total[what]) for what in _ROWS[1:])]]
 
 
 def _lateness(manifest: dict[str, Any]) -> list[list[str]]:
-    found = []
+    rows = []
     for name, profile in manifest["profile"].items():
-        found.append([name, "before it", *_quantiles(profile, profile["lateness"])])
+        rows.append([name, "before it", *_quantiles(profile, profile["lateness"])])
         if profile["own_lateness"]:
-            found.append(
+            rows.append(
                 ["", f"of its {', '.join(profile['by'])}", *_quantiles(profile, profile["own_lateness"])]
             )
-    return found
+    return rows
 
 
 def _quantiles(profile: dict[str, Any], late: dict[str, int]) -> list[str]:

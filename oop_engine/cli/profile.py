@@ -69,24 +69,24 @@ def profile(
     columns = tuple(name.strip() for name in by.split(",")) if by else ()
     with watching() as watch:
         watch.on_run(str(trace), 0, 1)
-        found = measure(_watched(opened, watch), opened.schema, columns)
+        measured = measure(_watched(opened, watch), opened.schema, columns)
     if as_json:
         print_json(
             {
                 "trace": str(trace),
                 "schema": str(opened.schema),
                 "refused": opened.refused,
-                "notes": _notes(opened, found),
-                "verdict": verdict(found),
-                "python": in_python(trace, opened.schema, found),
-                "sql": in_sql(trace, opened.schema, found),
-                **found.to_dict(),
-                "first": opened.schema.in_json(found.first),
-                "last": opened.schema.in_json(found.last),
+                "notes": _notes(opened, measured),
+                "verdict": verdict(measured),
+                "python": in_python(trace, opened.schema, measured),
+                "sql": in_sql(trace, opened.schema, measured),
+                **measured.to_dict(),
+                "first": opened.schema.in_json(measured.first),
+                "last": opened.schema.in_json(measured.last),
             }
         )
     else:
-        _show(opened, found)
+        _show(opened, measured)
 
 
 def _only_moment(
@@ -118,31 +118,31 @@ def _watched(trace: Trace, watch: ProgressLine) -> Iterator[Message]:
             watch.on_tuples(len(message))
 
 
-def _show(trace: Trace, found: Profile) -> None:
+def _show(trace: Trace, measured: Profile) -> None:
     from oop_engine.lab.report.disorder_table import profile_tables
     from oop_engine.lab.report.words import count, text
 
     console = terminal()
-    for note in _notes(trace, found):
+    for note in _notes(trace, measured):
         console.print(note, markup=False, soft_wrap=True)
-    console.print(f"{trace.path}: {count(found.tuples)} tuples {trace.schema}", markup=False)
-    punctuation = f"{count(found.promises)} punctuations" if found.promises else "no punctuation"
+    console.print(f"{trace.path}: {count(measured.tuples)} tuples {trace.schema}", markup=False)
+    punctuation = f"{count(measured.promises)} punctuations" if measured.promises else "no punctuation"
     refused = f"refused rows: {text(trace.refused)}" if trace.refused else "no row refused"
     console.print(f"{punctuation} in the trace; {refused}", markup=False)
-    console.print(profile_tables(found))
-    if found.tuples:
-        _propose(trace, found)
+    console.print(profile_tables(measured))
+    if measured.tuples:
+        _propose(trace, measured)
 
 
-def _notes(trace: Trace, found: Profile) -> list[str]:
+def _notes(trace: Trace, measured: Profile) -> list[str]:
     """Return lines for the user: on the form of the file, and times that are too far."""
     from oop_engine.runners.feeds.far_times import far_times
 
-    far = far_times(trace.schema, found.first, found.last) if found.tuples else None
+    far = far_times(trace.schema, measured.first, measured.last) if measured.tuples else None
     return [*trace.notes, *([f"{trace.path}: {far}"] if far is not None else [])]
 
 
-def _propose(trace: Trace, found: Profile) -> None:
+def _propose(trace: Trace, measured: Profile) -> None:
     """Print the lines of Python and of SQL to start from, whole, so that they can be copied."""
     from oop_engine.lab.report.proposal import in_python, in_sql
 
@@ -150,9 +150,9 @@ def _propose(trace: Trace, found: Profile) -> None:
     lines = [
         "in Python",
         "  from oop_engine import scan; from oop_engine.operators import Count",
-        f"  {in_python(trace.path, trace.schema, found)}",
+        f"  {in_python(trace.path, trace.schema, measured)}",
     ]
-    if (text := in_sql(trace.path, trace.schema, found)) is not None:
+    if (text := in_sql(trace.path, trace.schema, measured)) is not None:
         in_quotes = re.sub(r'([\\"$`])', r"\\\1", text)  # as a shell reads it
         lines += ["in SQL", f'  oop-engine sql "{in_quotes}"']
     for line in lines:

@@ -105,9 +105,9 @@ def replay(
         chosen = choose(loaded, loaded.plans(values), variant, order)
 
         def feeds() -> dict[str, Iterator[Message]]:
-            found = loaded.feeds(values)
-            _check_output(output, *_traces_of(found))
-            return {name: limited(feed, limit) for name, feed in found.items()}
+            given_feeds = loaded.feeds(values)
+            _check_output(output, *_traces_of(given_feeds))
+            return {name: limited(feed, limit) for name, feed in given_feeds.items()}
 
         compared: Compared | None = None
         if runner == "spark":
@@ -141,10 +141,10 @@ def choose(scenario: Scenario, variants: list[Variant], name: str | None, order:
     """
     there = [v for v in variants if (name is None or v.name == name) and (order is None or v.order == order)]
     if not there:
-        asked = " ".join(word for word in (name and repr(name), order and f"of order {order!r}") if word)
+        wanted = " ".join(word for word in (name and repr(name), order and f"of order {order!r}") if word)
         known = ", ".join(f"{v.name!r} ({v.order})" for v in variants)
         hint = did_you_mean(name, (v.name for v in variants)) if name is not None else ""
-        msg = f"scenario {scenario.name!r} has no variant {asked}; there are {known}{hint}"
+        msg = f"scenario {scenario.name!r} has no variant {wanted}; there are {known}{hint}"
         raise UsageError(msg)
     return min(there, key=lambda v: v.order != "out")
 

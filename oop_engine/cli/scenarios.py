@@ -32,16 +32,16 @@ def scenarios(names: tuple[str, ...], as_json: bool) -> None:
     from oop_engine.lab.report.table import scenario_table
 
     with only_json(as_json):
-        found = [known.find(name) for name in names or known.names()]
+        chosen = [known.find(name) for name in names or known.names()]
     if as_json:
-        print_json({"scenarios": [_plain(scenario) for scenario in found]})
+        print_json({"scenarios": [_plain(scenario) for scenario in chosen]})
         return
     console = terminal()
-    console.print(scenario_table(found))
-    for scenario in found:
+    console.print(scenario_table(chosen))
+    for scenario in chosen:
         if scenario.missing():
             console.print(f"{scenario.name} cannot run here: {scenario.missing()}", markup=False)
-    for scenario in found if names else ():
+    for scenario in chosen if names else ():
         console.print(scenario.about.strip(), markup=False)
 
 

@@ -76,7 +76,7 @@ def sql(
       oop-engine sql query.sql --out result.parquet
       oop-engine sql --explain "SELECT count(*) FROM TUMBLE('access.csv', ts, INTERVAL '1 hour') GROUP BY window_end"
     """
-    named = dict(_named(one) for one in tables)
+    named = dict(_named(table) for table in tables)
     if text is None:
         if out or as_json or explain or not sys.stdin.isatty():
             msg = "sql: give a query, such as \"SELECT * FROM 'access.csv'\"; the prompt needs a terminal"

@@ -37,20 +37,20 @@ def warm(spark: bool, as_json: bool) -> None:
     from oop_engine.lab import warm_kernels as kernels
     from oop_engine.lab.warm_spark import spark_java, warm_spark
 
-    found, archive = [], None
+    compiled, archive = [], None
     with only_json(as_json):
         if spark:
             spark_java()  # without it no minute is spent on kernels
-        for one in kernels.warm_all():
-            found.append(one)
+        for warmed in kernels.warm_all():
+            compiled.append(warmed)
             if not as_json:
-                click.echo(f"{one.what}: {one.kernels} kernels, {one.wall_s:.1f} s")
+                click.echo(f"{warmed.what}: {warmed.kernels} kernels, {warmed.wall_s:.1f} s")
         folder = kernels.cache_folder()
         if not as_json:
             click.echo(f"all kernels are in {folder}")
         if spark:
             archive = str(warm_spark())
     if as_json:
-        print_json({"folder": folder, "compiled": [asdict(one) for one in found], "spark": archive})
+        print_json({"folder": folder, "compiled": [asdict(warmed) for warmed in compiled], "spark": archive})
     elif archive is not None:
         click.echo(f"the classes of Spark are in {archive}")

@@ -129,7 +129,7 @@ def _made(place: str, kinds: Registry[Any], kind: str, base: type[T], *given: An
     """Return a source or a sink; a maker of another package is named where it fails, or makes another thing."""
     maker, home = kinds[kind], kinds.home(kind)
     try:
-        found: object = maker(*given)
+        made: object = maker(*given)
     except EngineError:
         raise
     except Exception as error:
@@ -137,9 +137,9 @@ def _made(place: str, kinds: Registry[Any], kind: str, base: type[T], *given: An
             raise
         msg = f"{place}: the kind {kind!r} of {home} failed: {type(error).__name__}: {error}"
         raise UsageError(msg) from error
-    if isinstance(found, base):
-        return found
-    got = f"{found!r:.60} ({type(found).__name__})"
+    if isinstance(made, base):
+        return made
+    got = f"{made!r:.60} ({type(made).__name__})"
     msg = f"{place}: the kind {kind!r} of {home} must return a {base.__name__}; got {got}"
     raise UsageError(msg)
 
@@ -257,8 +257,8 @@ def _kafka(address: str, options: dict[str, str], schema: Schema) -> LiveSource:
     group = options.get("group", "oop-engine")
     follow = _yes(f"kafka:{address}", options)
     login = login_of(f"source 'kafka:{address}'", options, "KAFKA_PASSWORD").for_kafka()
-    some = [*map(int, numbers)] or None
-    return Kafka(servers, topic, some, _format("", options), group=group, follow=follow, options=login)
+    partitions = [*map(int, numbers)] or None
+    return Kafka(servers, topic, partitions, _format("", options), group=group, follow=follow, options=login)
 
 
 @register_source("redis")

@@ -81,10 +81,10 @@ def net_changes(
     net, last = np.zeros((2, len(index)), np.int64)
     np.add.at(net, slots, changes)
     np.maximum.at(last, slots, np.arange(slots.size))
-    put, gone = np.sort(last[net > 0]), rows.take(pa.array(np.sort(last[net < 0])))
+    put, removed = np.sort(last[net > 0]), rows.take(pa.array(np.sort(last[net < 0])))
     keys = GroupIndex([rows.schema.field(name).type for name in key])
-    of = keys.encode([rows.column(name).take(pa.array(put)) for name in key], put.size)
+    codes = keys.encode([rows.column(name).take(pa.array(put)) for name in key], put.size)
     newest = np.zeros(len(keys), np.int64)
-    np.maximum.at(newest, of, put)
-    alone = keys.find([gone.column(name) for name in key], gone.num_rows) < 0
-    return gone.filter(pa.array(alone)), rows.take(pa.array(newest))
+    np.maximum.at(newest, codes, put)
+    alone = keys.find([removed.column(name) for name in key], removed.num_rows) < 0
+    return removed.filter(pa.array(alone)), rows.take(pa.array(newest))

@@ -45,9 +45,9 @@ def add_action(table: Path, file: str, rows: int) -> Any:
     """Return the action that adds a file of a table, whose place in it is ``file``."""
     from deltalake.transaction import AddAction
 
-    found = (table / file).stat()
+    status = (table / file).stat()
     statistics = json.dumps({"numRecords": rows})
-    return AddAction(file, found.st_size, {}, int(found.st_mtime * 1000), True, statistics)
+    return AddAction(file, status.st_size, {}, int(status.st_mtime * 1000), True, statistics)
 
 
 def stored(place: str, fields: pa.Schema) -> pa.Schema:
@@ -65,11 +65,11 @@ def _stored_column(place: str, column: pa.Field) -> pa.Field:
 
     wanted = column.with_type(_plain(column.type))
     try:
-        held = pa.schema(Schema.from_arrow(pa.schema([wanted])).to_arrow()).field(0).type
+        stored_type = pa.schema(Schema.from_arrow(pa.schema([wanted])).to_arrow()).field(0).type
     except Exception as error:  # the package raises no class of its own for it
         raise _refusal(place, column) from error
-    nanoseconds = "timestamp[ns" in str(held)  # in structs and lists, too: written, and not to be read
-    if held != wanted.type or pa.types.is_null(held) or nanoseconds:
+    nanoseconds = "timestamp[ns" in str(stored_type)  # in structs and lists, too: written, and not to be read
+    if stored_type != wanted.type or pa.types.is_null(stored_type) or nanoseconds:
         raise _refusal(place, column)
     return wanted
 

@@ -67,10 +67,10 @@ def _changes(files: Sequence[Path], columns: pa.Schema, key: Sequence[str]) -> p
     read = pa.concat_tables([part.select(columns.names) for part in parts] or [columns.empty_table()])
     changes = np.concatenate([_signs(part) for part in parts] or [np.empty(0, np.int64)])
     arrays = [column.combine_chunks() for column in read.columns]
-    gone, put = net_changes(pa.RecordBatch.from_arrays(arrays, schema=columns), changes, key)
-    found = pa.Table.from_batches([gone, put], columns)
-    flags = pa.array(np.arange(found.num_rows) < gone.num_rows)
-    return found.append_column(_GONE, flags)
+    removed, put = net_changes(pa.RecordBatch.from_arrays(arrays, schema=columns), changes, key)
+    merged = pa.Table.from_batches([removed, put], columns)
+    flags = pa.array(np.arange(merged.num_rows) < removed.num_rows)
+    return merged.append_column(_GONE, flags)
 
 
 def _signs(part: pa.Table) -> NDArray[np.int64]:

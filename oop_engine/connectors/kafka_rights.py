@@ -45,8 +45,8 @@ class KafkaRights:
             try:
                 return call(min(_ASK_S, answer_s))
             except Exception as error:
-                found: Any = error.args[0] if error.args else None
-                late = hasattr(found, "code") and found.code() == found._TIMED_OUT
+                reason: Any = error.args[0] if error.args else None
+                late = hasattr(reason, "code") and reason.code() == reason._TIMED_OUT
                 if not late or self.leaves or wall() >= until:
                     raise
 

@@ -141,21 +141,21 @@ async def again(
     link: ServerLink,
     work: Callable[[], Awaitable[T]],
     stop: asyncio.Event,
-    held: Callable[[], AbstractContextManager[None]],
+    paused: Callable[[], AbstractContextManager[None]],
 ) -> T:
     """Return the result of some work of a sink, which is done again as long as its server is away.
 
-    The block ``held()`` lasts from the first failure on.  Raises ``LeftError`` if ``stop`` is set meanwhile; the work's
-    own ``UnreachableError`` if its server never was there.
+    The block ``paused()`` lasts from the first failure on.  Raises ``LeftError`` if ``stop`` is set meanwhile; the
+    work's own ``UnreachableError`` if its server never was there.
     """
     waiting = False
     with ExitStack() as away:
         while True:
             try:
-                found = await (_unless_stopped(work, stop, link) if waiting else work())
+                result = await (_unless_stopped(work, stop, link) if waiting else work())
             except UnreachableError as error:
                 if not waiting:
-                    away.enter_context(held())
+                    away.enter_context(paused())
                 waiting = True
                 link.gone(error.__cause__ or error)
                 if isinstance(error, NotReadyError):
@@ -166,5 +166,5 @@ async def again(
                     raise LeftError(link.name) from error
             else:
                 link.here()
-                return found
+                return result
             await link.pause_until(stop)

@@ -119,8 +119,8 @@ class MessageFormat(ABC):
 
     def _of_payloads(self, payloads: Iterable[Payload]) -> Iterator[Message]:
         """Yield the messages in payloads; those of one row each are read together."""
-        for key, some in groupby(enumerate(payloads), lambda each: self._group(*each)):
-            group = [payload for _, payload in some]
+        for key, members in groupby(enumerate(payloads), lambda each: self._group(*each)):
+            group = [payload for _, payload in members]
             if key == _NULL:
                 yield from self._of_nulls(group)
             else:
@@ -152,10 +152,10 @@ class MessageFormat(ABC):
         taken = [columns.pop(name).is_valid().to_pylist() for name in self.metadata if name in columns]
         for name, kind in self.metadata.items():
             columns[name] = pa.array([payload.about.get(name) for payload in payloads], kind)
-        for name, theirs in zip([n for n in self.metadata if n in batch.schema.names], taken, strict=True):
-            if any(theirs):
+        for name, values in zip([n for n in self.metadata if n in batch.schema.names], taken, strict=True):
+            if any(values):
                 _refuse_rows(
-                    columns, theirs, f"{name} is a column of the message, and the row has one, too", payloads
+                    columns, values, f"{name} is a column of the message, and the row has one, too", payloads
                 )
         return pa.RecordBatch.from_pydict(columns)
 
@@ -208,10 +208,10 @@ def shown(rows: pa.RecordBatch) -> str:
     except (ArithmeticError, ValueError):  # a moment that Python has no date for
         row = {name: str(column) for name, column in zip(first.schema.names, first.columns, strict=True)}
     if set(row) <= {"line", "number"} or LINE in row:
-        found = row.get("line", row.get(LINE))
+        text = row.get("line", row.get(LINE))
     else:
-        found = {name: _as_text(value) for name, value in row.items() if name != REFUSED}
-    return str(_as_text(found))[:_SHOWN]
+        text = {name: _as_text(value) for name, value in row.items() if name != REFUSED}
+    return str(_as_text(text))[:_SHOWN]
 
 
 def _as_text(value: Any) -> Any:

@@ -106,11 +106,11 @@ async def read_on(source: LiveSource, position: Position) -> AsyncIterator[tuple
                 async for piece in pieces:
                     if not isinstance(piece, tuple) or len(piece) != 2:
                         raise no_pair(place, piece)
-                    data, behind = piece
+                    data, after = piece
                     known = not pace.turned and wall() < pace.due
                     alone = not known and pace.came()
-                    yield data, behind
-                    position = behind
+                    yield data, after
+                    position = after
                     if alone:
                         await pace.give_way()
                     if not known or pace.turned:

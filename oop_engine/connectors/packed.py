@@ -106,16 +106,16 @@ def unpacked(packed: bytes) -> Iterator[tuple[Any, int]]:
     >>> list(unpacked(pack([b"line", 1]) + pack({"ts": 5})))
     [([b'line', 1], 8), ({'ts': 5}, 13)]
     """
-    found = msgpack.Unpacker(max_buffer_size=len(packed), strict_map_key=False, ext_hook=_plain)
-    found.feed(packed)
-    for data in found:
-        yield data, found.tell()
+    unpacker = msgpack.Unpacker(max_buffer_size=len(packed), strict_map_key=False, ext_hook=_plain)
+    unpacker.feed(packed)
+    for data in unpacker:
+        yield data, unpacker.tell()
 
 
 def _extended(value: Any) -> msgpack.ExtType:
     if isinstance(value, _Carried):
-        found = value.payload
-        body = msgpack.packb([None if found.is_null else bytes(found), dict(found.about)])
+        payload = value.payload
+        body = msgpack.packb([None if payload.is_null else bytes(payload), dict(payload.about)])
         return msgpack.ExtType(_PAYLOAD, body)
     if isinstance(value, Punctuation):
         return msgpack.ExtType(_PUNCTUATION, msgpack.packb(frame_of(value)))

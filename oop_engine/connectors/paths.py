@@ -42,4 +42,4 @@ def check_paths(sources: Mapping[str, Any], sinks: Mapping[str, Any], checkpoint
 
 def _paths(kind: str, given: Mapping[str, Any], which: str) -> list[tuple[str, Path]]:
     paths = {f"{kind} {name!r}": getattr(each, which, None) for name, each in given.items()}
-    return [(of, path) for of, path in paths.items() if isinstance(path, Path)]
+    return [(name, path) for name, path in paths.items() if isinstance(path, Path)]

@@ -32,9 +32,9 @@ class Payload(bytes):
 
     def __new__(cls, data: bytes | None, about: Mapping[str, Any]) -> Self:
         """Make one; ``data``: None of a message without a value."""
-        found = super().__new__(cls, b"" if data is None else data)
-        found.about, found.is_null = about, data is None
-        return found
+        payload = super().__new__(cls, b"" if data is None else data)
+        payload.about, payload.is_null = about, data is None
+        return payload
 
     def of(self, data: bytes) -> Payload:
         """Return other bytes of the same message."""
@@ -50,12 +50,12 @@ def metadata_in(schema: Schema, offered: Metadata, place: str) -> dict[str, pa.D
     >>> metadata_in(schema, {"_offset": pa.int64(), "_topic": pa.string()}, "source 'in'")
     {'_offset': DataType(int64)}
     """
-    found = {name: kind for name, kind in offered.items() if name in schema.names}
-    for name, kind in found.items():
+    wanted = {name: kind for name, kind in offered.items() if name in schema.names}
+    for name, kind in wanted.items():
         if not converts(kind, schema.type_of(name)):
             declared = schema.type_of(name)
             msg = (
                 f"{place}: column {name!r} comes from the message, as {kind}; got {declared}: declare {kind}"
             )
             raise UsageError(msg)
-    return found
+    return wanted

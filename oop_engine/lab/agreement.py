@@ -36,9 +36,13 @@ def agreement_of(scenario: Scenario, runs: list[Run]) -> list[Claim]:
     holds = not figures["missing and wrong"] and (True if len(known) == len(exact) > 0 else None)
     claims = [Claim(f"{whole} gives the brute-force answer: nothing missing, nothing wrong", holds, figures)]
     if others:
-        found = {"runs": len(others), **_off(others)}
+        differences = {"runs": len(others), **_off(others)}
         claims.append(
-            Claim(f"{whole} gives the answer of the first one", not found["missing and wrong"], found)
+            Claim(
+                f"{whole} gives the answer of the first one",
+                not differences["missing and wrong"],
+                differences,
+            )
         )
     return claims
 

@@ -95,9 +95,9 @@ class Match:
         slots = index.find([column for column, _ in columns], table.num_rows)
         self.known = self.right = slots >= 0
         wanted = np.bincount(of_truth, minlength=len(index))
-        found = np.bincount(slots[self.known], minlength=len(index))
-        self.missing = int(np.maximum(wanted - found, 0).sum())
-        self.wrong = int(np.maximum(found - wanted, 0).sum()) + int(np.count_nonzero(~self.known))
+        counts = np.bincount(slots[self.known], minlength=len(index))
+        self.missing = int(np.maximum(wanted - counts, 0).sum())
+        self.wrong = int(np.maximum(counts - wanted, 0).sum()) + int(np.count_nonzero(~self.known))
         row_of = np.zeros(len(index), np.int64)
         row_of[of_truth] = np.arange(truth.num_rows)
         rows: NDArray[np.int64] = row_of[slots[self.known]]
@@ -136,5 +136,5 @@ def _array(table: pa.Table, name: str) -> pa.Array:
 
 def int64_of(column: pa.ChunkedArray) -> NDArray[np.int64]:
     """Return a column of integers, dates or times as int64, without nulls.  O(rows)."""
-    found: NDArray[np.int64] = column.cast(pa.int64()).to_numpy()
-    return found
+    integers: NDArray[np.int64] = column.cast(pa.int64()).to_numpy()
+    return integers

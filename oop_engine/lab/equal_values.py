@@ -29,10 +29,10 @@ def equal_values(results: pa.Array, truth: pa.Array) -> NDArray[np.bool_]:
     if pa.types.is_nested(results.type):
         pairs = zip(values_of(results), values_of(truth), strict=True)
         return np.fromiter((_same(a, b) for a, b in pairs), np.bool_, len(results))
-    one, other = alike(results, truth)
-    same = pc.or_(pc.fill_null(pc.equal(one, other), False), pc.and_(one.is_null(), other.is_null()))
-    found: NDArray[np.bool_] = same.to_numpy(zero_copy_only=False)
-    return found
+    a, b = alike(results, truth)
+    same = pc.or_(pc.fill_null(pc.equal(a, b), False), pc.and_(a.is_null(), b.is_null()))
+    mask: NDArray[np.bool_] = same.to_numpy(zero_copy_only=False)
+    return mask
 
 
 def as_codes(results: pa.Array, truth: pa.Array) -> tuple[pa.Array, pa.Array]:
@@ -53,18 +53,18 @@ def as_codes(results: pa.Array, truth: pa.Array) -> tuple[pa.Array, pa.Array]:
     return pa.array(codes[: len(results)]), pa.array(codes[len(results) :])
 
 
-def alike(one: pa.Array, other: pa.Array) -> tuple[pa.Array, pa.Array]:
+def alike(a: pa.Array, b: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Return two columns as the type of one of them, if it has the values of both; else as texts.  O(rows)."""
-    if not pa.types.is_nested(one.type):
+    if not pa.types.is_nested(a.type):
         with suppress(pa.ArrowException):
-            return one, other.cast(one.type)
+            return a, b.cast(a.type)
         with suppress(pa.ArrowException):
-            return one.cast(other.type), other
-    return _texts(one), _texts(other)
+            return a.cast(b.type), b
+    return _texts(a), _texts(b)
 
 
-def _close(one: NDArray[np.float64], other: NDArray[np.float64], nothing: float) -> NDArray[np.bool_]:
-    return np.isclose(one, other, rtol=CLOSE, atol=nothing, equal_nan=True)
+def _close(a: NDArray[np.float64], b: NDArray[np.float64], nothing: float) -> NDArray[np.bool_]:
+    return np.isclose(a, b, rtol=CLOSE, atol=nothing, equal_nan=True)
 
 
 def _nothing(truth: pa.Array) -> float:
@@ -73,17 +73,17 @@ def _nothing(truth: pa.Array) -> float:
 
 
 def _floats(column: pa.Array) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return found
+    floats: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return floats
 
 
 def _nulls(column: pa.Array) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = column.is_null().to_numpy(zero_copy_only=False)
-    return found
+    nulls: NDArray[np.bool_] = column.is_null().to_numpy(zero_copy_only=False)
+    return nulls
 
 
 def _texts(column: pa.Array) -> pa.Array:
-    return pa.array([None if one is None else _text(one) for one in values_of(column)], pa.string())
+    return pa.array([None if value is None else _text(value) for value in values_of(column)], pa.string())
 
 
 def _text(value: Any) -> str:
@@ -95,12 +95,12 @@ def _text(value: Any) -> str:
     return f"[{', '.join(map(_text, value))}]" if isinstance(value, (list, tuple)) else repr(value)
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(a: Any, b: Any) -> bool:
     """Return whether values in Python are equal: lists item by item, floats but for their last digits."""
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=CLOSE) or (one != one and other != other)
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_same(item, other[name]) for name, item in one.items())
-    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
-        return len(one) == len(other) and all(map(_same, one, other))
-    return bool(one == other)
+    if isinstance(a, float) and isinstance(b, float):
+        return math.isclose(a, b, rel_tol=CLOSE) or (a != a and b != b)
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_same(item, b[name]) for name, item in a.items())
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(map(_same, a, b))
+    return bool(a == b)

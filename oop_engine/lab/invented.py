@@ -83,7 +83,7 @@ def _column(field: pa.Field, numbers: NDArray[np.int64], holes: bool = False) ->
     values = pa.array(numbers.astype(np.int32), mask=numbers % 3 == 0 if holes else None)
     for steps in ((), (pa.string(),), (pa.int64(),)):
         try:
-            return reduce(lambda found, kind: found.cast(kind), (*steps, field.type), values)
+            return reduce(lambda column, kind: column.cast(kind), (*steps, field.type), values)
         except pa.ArrowException:
             continue
     return pa.nulls(len(numbers), field.type)

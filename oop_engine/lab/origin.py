@@ -25,13 +25,13 @@ def versions() -> dict[str, str]:
     >>> list(versions())
     ['python', 'oop_engine', 'pyarrow', 'numpy', 'numba']
     """
-    found = {"python": ".".join(map(str, sys.version_info[:3]))}
+    by_package = {"python": ".".join(map(str, sys.version_info[:3]))}
     for name, package in _PACKAGES.items():
         try:
-            found[name] = version(package)
+            by_package[name] = version(package)
         except PackageNotFoundError:  # it runs from a checkout that is not installed
-            found[name] = "unknown"
-    return found
+            by_package[name] = "unknown"
+    return by_package
 
 
 class Fingerprint:

@@ -44,22 +44,22 @@ def scenario_of(
     """
     plan = graph.plan()
     chosen = _sink(plan, sink)
-    one = _of_sink(graph, plan, chosen)
-    given = _kept(one.plan(), feeds)
-    schema = one.plan().schema(one.plan().of_kind("sink")[0].inputs[0])
+    single = _of_sink(graph, plan, chosen)
+    given = _kept(single.plan(), feeds)
+    schema = single.plan().schema(single.plan().of_kind("sink")[0].inputs[0])
     schema.require(keys, f"compare: keys of sink {chosen!r}")
     reason = ""
     try:
-        variants = _twins(one)
+        variants = _twins(single)
     except GraphError as error:
         variants, reason = [], str(error)
-    variants.append(Variant("as written", "out", one))
+    variants.append(Variant("as written", "out", single))
 
-    found = tuple(keys) or _keys(one.plan(), list(schema.plain().names))
-    pages = SmallPages(one.plan(), given, [variant.graph for variant in variants], found)
+    key_columns = tuple(keys) or _keys(single.plan(), list(schema.plain().names))
+    pages = SmallPages(single.plan(), given, [variant.graph for variant in variants], key_columns)
 
     def claims(runs: list[Run]) -> list[Claim]:
-        equal = Claim(_TWIN, None, {"not checked": reason}) if reason else _equal(runs, found)
+        equal = Claim(_TWIN, None, {"not checked": reason}) if reason else _equal(runs, key_columns)
         return [equal, *pages.claims(runs)]
 
     return Scenario(
@@ -68,7 +68,7 @@ def scenario_of(
         f"The results of the sink `{chosen}` of the graph `{graph.name}`, as written and in order.",
         lambda _: pages.messages(),
         lambda _: variants,
-        found,
+        key_columns,
         claims=claims,
         drops_late=True,
     )
@@ -99,7 +99,11 @@ def _sortable(graph: Graph) -> Graph:
             same.sink(node.name, moved.get(node.inputs[0], node.inputs[0]))
         else:
             raw = isinstance(node.operator, Punctuate)
-            same.add(node.name, node.operator, *(one if raw else moved.get(one, one) for one in node.inputs))
+            same.add(
+                node.name,
+                node.operator,
+                *(stream if raw else moved.get(stream, stream) for stream in node.inputs),
+            )
     return same
 
 
@@ -144,8 +148,8 @@ def _kept(plan: Plan, feeds: Mapping[str, Any]) -> dict[str, Any]:
 
 def _equal(runs: list[Run], keys: tuple[str, ...]) -> Claim:
     *ordered, free = runs
-    found = [missing_and_wrong(free.table, run.table, keys) for run in ordered]
-    missing, wrong = map(sum, zip(*found, strict=True))
+    differences = [missing_and_wrong(free.table, run.table, keys) for run in ordered]
+    missing, wrong = map(sum, zip(*differences, strict=True))
     figures = {"results": free.results, "missing": missing, "wrong": wrong}
     return Claim("in order and out of order give the same results", not missing and not wrong, figures)
 

@@ -44,8 +44,8 @@ class Replaced:
         slots = self._index.encode([page.column(name) for name in self._keys], len(page))
         turns = ranks(slots)  # of one key the rows of a page come one after the other
         for turn in range(int(turns.max(initial=-1)) + 1):
-            some = np.flatnonzero(turns == turn)
-            yield self._replaced(slots[some], page.batch.take(pa.array(some)))
+            rows = np.flatnonzero(turns == turn)
+            yield self._replaced(slots[rows], page.batch.take(pa.array(rows)))
 
     def _replaced(self, slots: Integers, rows: pa.RecordBatch) -> Page:
         known = self._rows.num_rows

@@ -153,15 +153,15 @@ class Scenario:
 
         Raises ``UsageError`` for an unknown name or a value that does not fit.
         """
-        found: Values = {name: parameter.default for name, parameter in self.parameters.items()}
+        values: Values = {name: parameter.default for name, parameter in self.parameters.items()}
         for name, text in (settings or {}).items():
             if name not in self.parameters:
                 msg = (
                     f"scenario {self.name!r} has no parameter {name!r}{closest_or_all(name, self.parameters)}"
                 )
                 raise UsageError(msg)
-            found[name] = self.parameters[name].parse(text, name)
-        return found
+            values[name] = self.parameters[name].parse(text, name)
+        return values
 
     def plans(self, values: Values) -> list[Variant]:
         """Return the plans as they run: in all of them only the columns that are read travel, by one rule."""
@@ -177,7 +177,7 @@ class Scenario:
             and (value := min(run.parameters[name] for run in runs)) < known.enough
         ]
         return (
-            [replace(one, holds=None, figures={"not checked": ", ".join(few)}) for one in claims]
+            [replace(claim, holds=None, figures={"not checked": ", ".join(few)}) for claim in claims]
             if few
             else claims
         )
@@ -201,11 +201,11 @@ class Scenario:
 def _install_hint(packages: list[str]) -> str:
     """Return the command that installs packages: as an extra of this one, if that is installed and has them."""
     try:
-        asked = importlib.metadata.requires("oop-engine") or []
+        requirements = importlib.metadata.requires("oop-engine") or []
     except importlib.metadata.PackageNotFoundError:
-        asked = []
+        requirements = []
     extra = all(
-        any(a.startswith(package) and "'scenarios'" in a.replace('"', "'") for a in asked)
+        any(a.startswith(package) and "'scenarios'" in a.replace('"', "'") for a in requirements)
         for package in packages
     )
     return "pip install 'oop-engine[scenarios]'" if extra else f"pip install {' '.join(packages)}"
@@ -219,9 +219,9 @@ def names() -> list[str]:
 def _modules() -> dict[str, str]:
     """Return the module of each scenario of the project, by its name: the last part of the module's."""
     package = importlib.import_module("oop_engine.scenarios")
-    found = [module.name for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
+    names = [module.name for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
     return {
-        name.rpartition(".")[2]: name for name in found if hasattr(importlib.import_module(name), "SCENARIO")
+        name.rpartition(".")[2]: name for name in names if hasattr(importlib.import_module(name), "SCENARIO")
     }
 
 

@@ -83,13 +83,13 @@ async def warm(graph: Graph, *, own: bool = False) -> None:
 def _load(graph: Graph, own: bool = False) -> None:
     if COMPILES:
         numba()  # else it would be imported later, when kernels have been called often
-    some = graph if own else without_own(graph.plan())
-    plan = some.plan()
+    tried = graph if own else without_own(graph.plan())
+    plan = tried.plan()
     try:
         schemas = {node.name: plan.schema(Stream(node.name)) for node in plan.of_kind("source")}
         for make in invented_runs():
             replay(
-                some, {name: [*make(schema)] for name, schema in schemas.items()}, on_result=lambda _: None
+                tried, {name: [*make(schema)] for name, schema in schemas.items()}, on_result=lambda _: None
             )
     except Exception as error:  # functions of the user may raise anything
         words = "graph %r: is not warm behind an operator that fails on invented rows: %s"
@@ -126,9 +126,15 @@ def _of_many_keys() -> Iterator[tuple[str, Graph]]:
 def _aggregates() -> dict[str, Aggregation]:
     from oop_engine.operators.aggregates import Avg, Count, First, Last, Max, Min, Stddev, Sum
 
-    of: dict[str, Aggregation] = {"n": Count(), "s": Sum("n"), "x": Sum("x"), "a": Avg("x"), "d": Stddev("x")}
-    of |= {"f": First("x"), "l": Last("n")}
-    return of | {f"{kind.__name__}_{name}": kind(name) for kind in (Min, Max) for name in ("x", "n")}
+    aggregates: dict[str, Aggregation] = {
+        "n": Count(),
+        "s": Sum("n"),
+        "x": Sum("x"),
+        "a": Avg("x"),
+        "d": Stddev("x"),
+    }
+    aggregates |= {"f": First("x"), "l": Last("n")}
+    return aggregates | {f"{kind.__name__}_{name}": kind(name) for kind in (Min, Max) for name in ("x", "n")}
 
 
 def _more() -> dict[str, Aggregation]:
@@ -142,22 +148,22 @@ def _more() -> dict[str, Aggregation]:
         WeightedAvg,
     )
 
-    of: dict[str, Aggregation] = {
+    aggregates: dict[str, Aggregation] = {
         "least": ArgMin("x", "n"),
         "most": ArgMax("x", "n"),
         "centre": WeightedAvg("x", "n"),
     }
-    return of | {kind.__name__: kind("x") for kind in (GeometricMean, MaxCount, MinCount, Product)}
+    return aggregates | {kind.__name__: kind("x") for kind in (GeometricMean, MaxCount, MinCount, Product)}
 
 
 def _wide() -> dict[str, Aggregation]:
     """Return aggregates whose states are numbers of 128 bits."""
     from oop_engine.operators.aggregates import Avg, Max, Min, Sum, Var
 
-    of: dict[str, Aggregation] = {"var": Var("i")}
+    aggregates: dict[str, Aggregation] = {"var": Var("i")}
     for column in ("price", "u"):
-        of |= {f"{kind.__name__}_{column}": kind(column) for kind in (Sum, Avg, Min, Max)}
-    return of | {"mean": Avg("n"), "sum": Sum("i")}
+        aggregates |= {f"{kind.__name__}_{column}": kind(column) for kind in (Sum, Avg, Min, Max)}
+    return aggregates | {"mean": Avg("n"), "sum": Sum("i")}
 
 
 def _lists() -> dict[str, Aggregation]:
@@ -173,12 +179,12 @@ def _lists() -> dict[str, Aggregation]:
         TopK,
     )
 
-    of: dict[str, Aggregation] = {
+    aggregates: dict[str, Aggregation] = {
         "middle": Median("n"), "tail": ApproxQuantile("x", 0.9), "different": CountDistinct("name"),
         "about": ApproxCountDistinct("n"), "names": ApproxCountDistinct("name"), "mode": Mode("n"),
         "top": TopK("n", 3), "heavy": HeavyHitters("n", 0.1), "all": Collect("x", 1000),
     }  # fmt: skip
-    return of
+    return aggregates
 
 
 def _of_few_keys() -> Iterator[tuple[str, Graph]]:
@@ -200,8 +206,8 @@ def _of_few_keys() -> Iterator[tuple[str, Graph]]:
         yield f"sliding windows{words}", _chain(edge, WindowAggregate(Sliding(60, 10), all_of, by))
         several = WindowAggregate({"ten": Tumbling(10), "sixty": Sliding(60, 20)}, all_of, by)
         yield f"windows of several definitions{words}", _chain(edge, several)
-        for halved, one in (("windows", Sliding(60, 10)), ("sessions", Session(5))):
-            halves = WindowAggregate(one, all_of, by).halves((_SCHEMA,))
+        for halved, windows in (("windows", Sliding(60, 10)), ("sessions", Session(5))):
+            halves = WindowAggregate(windows, all_of, by).halves((_SCHEMA,))
             yield f"{halved} in two halves{words}", _chain(edge, *(halves or ()))
         low = LowLevelAggregate(Tumbling(10), all_of, by, slots=4)
         yield f"windows in two levels{words}", _chain(edge, low)
@@ -210,13 +216,13 @@ def _of_few_keys() -> Iterator[tuple[str, Graph]]:
         ("long sessions", Session(100)),
         ("sessions that end", Session(5, most=20)),
     )
-    for words, one in kinds:
-        yield words, _chain(edge, WindowAggregate(one, sums, ("k",)))
-    for words, of in (("more aggregates", _more()), ("wide numbers", _wide()), ("lists", _lists())):
+    for words, windows in kinds:
+        yield words, _chain(edge, WindowAggregate(windows, sums, ("k",)))
+    for words, aggregates in (("more aggregates", _more()), ("wide numbers", _wide()), ("lists", _lists())):
         for by in ((), ("k",)):
             yield (
                 f"windows of {words}{', by an integer' * len(by)}",
-                _chain(edge, WindowAggregate(Sliding(20, 10), of, by)),
+                _chain(edge, WindowAggregate(Sliding(20, 10), aggregates, by)),
             )
     many = {f"{length} s": Sliding(length, 10) for length in range(10, 200, 10)}
     counted = {"n": Count(), "s": Sum("n")}

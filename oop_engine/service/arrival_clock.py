@@ -77,8 +77,8 @@ class ArrivalClock:
 
     def __call__(self) -> int:
         """Return this moment."""
-        looked = self._steady()
-        passed, self._looked = max(looked - self._looked, 0.0), looked
+        reading = self._steady()
+        passed, self._looked = max(reading - self._looked, 0.0), reading
         off = self._clock() - self._shown - passed
         most = _NEARER * passed
         self._shown += passed + min(max(off, -most), most)

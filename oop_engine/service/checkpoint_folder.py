@@ -135,7 +135,7 @@ class CheckpointFolder:
                 if self.entries() == entries:
                     raise
                 continue  # its owner has gone on meanwhile, and has removed that one
-            found = Entry(
+            entry = Entry(
                 next_number(entries),
                 "claim",
                 last.manifest if last is not None else "",
@@ -144,19 +144,19 @@ class CheckpointFolder:
                 self._owner,
                 self._clock(),
             )
-            if self._create(found):
+            if self._create(entry):
                 self.collect()
                 return manifest
 
     def entries(self) -> dict[int, Entry | None]:
         """Return the log; damaged entries are None."""
         folder = self.folder / "epochs"
-        found: dict[int, Entry | None] = {}
+        entries: dict[int, Entry | None] = {}
         for name in self._disk.names(folder):
             if (number := number_of(name)) is not None:
                 with contextlib.suppress(FileNotFoundError):  # the owner has just removed an old one
-                    found[number] = read_entry(number, self._disk.read(folder / name))
-        return found
+                    entries[number] = read_entry(number, self._disk.read(folder / name))
+        return entries
 
     def manifest_of(self, entry: Entry) -> CheckpointManifest:
         """Return the manifest of an entry that has one."""
@@ -171,13 +171,13 @@ class CheckpointFolder:
 
     def states_of(self, manifest: CheckpointManifest) -> dict[str, bytes]:
         """Return the states that a manifest names.  O(bytes)."""
-        found = {}
+        states = {}
         for name, state in manifest.states.items():
-            found[name] = self._read(state.file)
-            if _digest(found[name]) != state.sha256:
+            states[name] = self._read(state.file)
+            if _digest(states[name]) != state.sha256:
                 msg = f"{self.place}/{state.file}: the state of {name!r} is damaged: restore the file"
                 raise SnapshotError(msg)
-        return found
+        return states
 
     def record(
         self, manifest: CheckpointManifest, states: Mapping[str, bytes], kinds: Mapping[str, tuple[str, int]]
@@ -222,10 +222,12 @@ class CheckpointFolder:
         entries = self.entries()
         whole = {entry.manifest: entry for entry in entries.values() if entry is not None}
         try:
-            kept = {name: self.manifest_of(whole[name]) for name in kept_manifests(entries, self._keep)}
+            manifests = {name: self.manifest_of(whole[name]) for name in kept_manifests(entries, self._keep)}
         except SnapshotError:  # another process has taken over, and removed an old one
             return
-        used = {name: [state.file for state in manifest.states.values()] for name, manifest in kept.items()}
+        used = {
+            name: [state.file for state in manifest.states.values()] for name, manifest in manifests.items()
+        }
         numbers, files = garbage(entries, used, self._files())
         for file in files:
             self._disk.remove(self.folder / file)

@@ -84,24 +84,24 @@ def write_manifest(manifest: CheckpointManifest) -> bytes:
 def read_manifest(place: str, data: bytes) -> CheckpointManifest:
     """Return the manifest in a file; raises ``SnapshotError`` in the name of ``place`` if there is none."""
     try:
-        found = json.loads(data)
+        content = json.loads(data)
     except ValueError as error:
         msg = f"{place}: cannot be read ({error}): restore the file, or start with an empty folder"
         raise SnapshotError(msg) from error
-    if isinstance(found, dict) and found.get("format", FORMAT) != FORMAT:
-        msg = f"{place}: is of format {found['format']}, this program writes {FORMAT}: use the version that wrote it"
+    if isinstance(content, dict) and content.get("format", FORMAT) != FORMAT:
+        msg = f"{place}: is of format {content['format']}, this program writes {FORMAT}: use the version that wrote it"
         raise SnapshotError(msg)
-    if isinstance(found, dict):
-        found.setdefault("headers", {})  # earlier versions did not write it
-    sound = isinstance(found, dict) and found.keys() == _SHAPES.keys()
-    if not sound or any(not isinstance(found[name], kind) for name, kind in _SHAPES.items()):
+    if isinstance(content, dict):
+        content.setdefault("headers", {})  # earlier versions did not write it
+    sound = isinstance(content, dict) and content.keys() == _SHAPES.keys()
+    if not sound or any(not isinstance(content[name], kind) for name, kind in _SHAPES.items()):
         msg = f"{place}: is not the manifest of a checkpoint: restore the file, or start with an empty folder"
         raise SnapshotError(msg)
-    if any(not isinstance(state, dict) or state.keys() != _STATE for state in found["states"].values()):
+    if any(not isinstance(state, dict) or state.keys() != _STATE for state in content["states"].values()):
         msg = f"{place}: names a state in a way that is not known: use the version that wrote it"
         raise SnapshotError(msg)
-    states = {name: StateFile(**state) for name, state in found["states"].items()}
-    return CheckpointManifest(**{**found, "states": states})
+    states = {name: StateFile(**state) for name, state in content["states"].items()}
+    return CheckpointManifest(**{**content, "states": states})
 
 
 def check_names(place: str, nodes: Collection[str], without_state_of: Collection[str]) -> None:
@@ -172,10 +172,10 @@ def check_graph(
 
 def discards(manifest: CheckpointManifest, nodes: Iterable[str]) -> str:
     """Return in words the states of some nodes, and the results of sinks that may not be visible yet."""
-    kept = []
+    parts = []
     for name in nodes:
         if words := kept_by(manifest.standing, name):
-            kept.append(f"{words} of {name!r}")
+            parts.append(f"{words} of {name!r}")
         if name in manifest.prepared:
-            kept.append(f"the last results of sink {name!r}, which may not be visible yet")
-    return f"which discards {'; '.join(kept)}" if kept else "which discards no state"
+            parts.append(f"the last results of sink {name!r}, which may not be visible yet")
+    return f"which discards {'; '.join(parts)}" if parts else "which discards no state"

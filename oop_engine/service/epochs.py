@@ -58,14 +58,16 @@ _KINDS = {
 def read_entry(number: int, data: bytes) -> Entry | None:
     """Return the entry in a file; None: it is damaged, for a disk makes an entry whole or not at all."""
     try:
-        found = json.loads(data)
+        content = json.loads(data)
     except ValueError:
         return None
-    if not isinstance(found, dict) or found.keys() != _KINDS.keys():
+    if not isinstance(content, dict) or content.keys() != _KINDS.keys():
         return None
-    if any(not isinstance(found[name], kind) for name, kind in _KINDS.items()):  # type: ignore[arg-type]
+    if any(not isinstance(content[name], kind) for name, kind in _KINDS.items()):  # type: ignore[arg-type]
         return None
-    return Entry(**found) if found["number"] == number and found["kind"] in ("record", "claim") else None
+    return (
+        Entry(**content) if content["number"] == number and content["kind"] in ("record", "claim") else None
+    )
 
 
 def write_entry(entry: Entry) -> bytes:
@@ -120,8 +122,8 @@ def foreign(
 
 def kept_manifests(entries: Mapping[int, Entry | None], keep: int) -> list[str]:
     """Return the files of the last ``keep`` manifests, by the last entry that names each."""
-    behind = [entry for _, entry in sorted(entries.items(), reverse=True) if entry is not None]
-    return list(dict.fromkeys(entry.manifest for entry in behind if entry.manifest))[:keep][::-1]
+    newest_first = [entry for _, entry in sorted(entries.items(), reverse=True) if entry is not None]
+    return list(dict.fromkeys(entry.manifest for entry in newest_first if entry.manifest))[:keep][::-1]
 
 
 def garbage(
@@ -136,12 +138,12 @@ def garbage(
     before it, which name the manifest of a record, go: a process that never gets to a record leaves none behind.
     """
     first = min((number for number, e in entries.items() if e is not None and e.manifest in used), default=0)
-    kept = {*used, *(file for files in used.values() for file in files)}
+    used_files = {*used, *(file for files in used.values() for file in files)}
     last = max(entries, default=0)
     whole = {number: e for number, e in entries.items() if e is not None}
     claims = [number for number, e in whole.items() if e.kind == "claim" and number < max(whole)]
     old = sorted({*claims, *(number for number in entries if number < first)})
-    return old, [file for file in there if used and file not in kept and _checkpoint_of(file) <= last]
+    return old, [file for file in there if used and file not in used_files and _checkpoint_of(file) <= last]
 
 
 def _checkpoint_of(file: str) -> int:

@@ -43,9 +43,9 @@ def _silent(plan: Plan, operators: Mapping[str, Operator]) -> list[str]:
     before = {name: sources & leading_to(plan, name) for name in operators}
     lines = []
     for source in plan.of_kind("source"):
-        behind = [name for name in operators if source.name in before[name]]
-        shared = [name for name in behind if operators[name].waits and len(before[name]) > 1]
-        if shared and not any(operators[name].clock_every for name in behind):
+        downstream = [name for name in operators if source.name in before[name]]
+        shared = [name for name in downstream if operators[name].waits and len(before[name]) > 1]
+        if shared and not any(operators[name].clock_every for name in downstream):
             lines.append(
                 f"graph {plan.name!r}: while source {source.name!r} is silent, {', '.join(map(repr, shared))} "
                 f"wait{'s' * (len(shared) == 1)} for it; Punctuate(Heartbeat(...)) behind it goes by the clock then"

@@ -115,9 +115,9 @@ class Inlet:
                 if data.__class__ is list and self.source.lends:
                     data, cancelled = await _copied(data)
                 plain = given.__class__ in FIXED and (given is not None or not replayable)
-                behind = given if plain else behind_data(self.place, self.source, given)
-                self._waiting.append((data, before, behind))
-                before = behind
+                after = given if plain else behind_data(self.place, self.source, given)
+                self._waiting.append((data, before, after))
+                before = after
                 if cancelled is not None:
                     raise cancelled
                 if gate is not None:
@@ -151,11 +151,11 @@ class Inlet:
         before = self._waiting[-1][2] if self._waiting else self.position
         left = rest_of(self.place, "rest", self.source.rest())
         left += rest_of(self.place, "last_data", self.source.last_data()) if drain else []
-        for data, behind in left:
+        for data, after in left:
             if self._reader.waits and not await self._reader.is_ready(data):
                 break  # its position stays, so it comes with the next start
-            self._waiting.append((data, before, kept := behind_data(self.place, self.source, behind)))
-            before = kept
+            self._waiting.append((data, before, checked := behind_data(self.place, self.source, after)))
+            before = checked
         await self.put()
 
     async def put(self) -> None:
@@ -213,14 +213,14 @@ async def _copied(rows: list[Any]) -> tuple[Any, asyncio.CancelledError | None]:
     cancelled, parts = None, parts_of_now(rows, RING)
     if parts is None:  # one row of many values
         return of_now(rows), None
-    found = list[Any]()
+    copied = list[Any]()
     for part in parts:
-        found += part
+        copied += part
         try:
             await asyncio.sleep(0) if cancelled is None else None
         except asyncio.CancelledError as error:
             cancelled = error
-    return found, cancelled
+    return copied, cancelled
 
 
 def inlets_of(

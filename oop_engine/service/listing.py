@@ -23,12 +23,12 @@ def checkpoints(folder: str | Path, clock: Callable[[], float] = time) -> list[d
 
     Raises ``UsageError`` if there is no checkpoint in ``folder``.
     """
-    found = CheckpointFolder(folder)
-    entries = found.entries()
+    checkpoint_folder = CheckpointFolder(folder)
+    entries = checkpoint_folder.entries()
     if not entries:
         msg = f"{folder}: there is no checkpoint in it: give the folder that serve, or run --checkpoint, was given"
         raise UsageError(msg)
-    return [_listed(found, number, entry, clock()) for number, entry in entries.items()]
+    return [_listed(checkpoint_folder, number, entry, clock()) for number, entry in entries.items()]
 
 
 def reasons(folder: str | Path) -> list[str]:
@@ -36,12 +36,12 @@ def reasons(folder: str | Path) -> list[str]:
 
     Raises ``UsageError`` if there is none, ``SnapshotError`` if it is damaged.
     """
-    found = CheckpointFolder(folder)
-    last = last_entry(found.entries())
+    checkpoint_folder = CheckpointFolder(folder)
+    last = last_entry(checkpoint_folder.entries())
     if last is None or not last.manifest:
         msg = f"{folder}: nothing has been recorded in it: give a folder of checkpoints, or wait for the first one"
         raise UsageError(msg)
-    manifest = found.manifest_of(last)
+    manifest = checkpoint_folder.manifest_of(last)
     if manifest.over:
         return []
     return sentences(Standing(**manifest.standing))
@@ -63,7 +63,7 @@ def _listed(folder: CheckpointFolder, number: int, entry: Entry | None, now: flo
         manifest = folder.manifest_of(entry)
     except SnapshotError as error:
         return {**known, "problem": str(error)}
-    bounds, units, clocks = (manifest.standing.get(of, {}) for of in ("bounds", "units", "clocks"))
+    bounds, units, clocks = (manifest.standing.get(part, {}) for part in ("bounds", "units", "clocks"))
     return {
         **known,
         "graph": manifest.graph,

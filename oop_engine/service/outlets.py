@@ -39,7 +39,7 @@ class Outlets:
 
     def __init__(
         self, plan: Plan, sinks: Mapping[str, Any], dead_letters: LiveSink | None,
-        held: Callable[[], AbstractContextManager[None]], clock: Callable[[], float],
+        paused: Callable[[], AbstractContextManager[None]], clock: Callable[[], float],
     ) -> None:  # fmt: skip
         names = [node.name for node in plan.of_kind("sink")]
         if {*names} != {*sinks}:
@@ -60,7 +60,7 @@ class Outlets:
             letters = self.refused if name != DEAD else DeadLetters(clock, kept=False)  # none about a letter
             sink.keeps_refused = letters.kept
             sink.refused = letters.of(name or "dead letters", "sink")
-        self.epoch, self.stop, self._held = 0, asyncio.Event(), held
+        self.epoch, self.stop, self._held = 0, asyncio.Event(), paused
 
     @property
     def names(self) -> list[str]:
@@ -112,22 +112,22 @@ class Outlets:
 
     async def prepare(self, epoch: int) -> dict[str, Prepared]:
         """Prepare an epoch at all sinks, and return all that is to be committed."""
-        found = dict[str, Prepared]()
+        prepared_by = dict[str, Prepared]()
         for name, sink in self._sinks.items():
             if name == DEAD and (letters := self.refused.take()) is not None:  # it is the last one
                 await self._write(name, epoch, letters)
             with _told(name, sink):
                 work = partial(called, _place(name, sink), sink, "prepare", epoch)
                 made = await again(sink.link, work, self.stop, self._held)
-            found[name] = prepared_of(_place(name, sink), sink, made)
-        return {name: prepared for name, prepared in found.items() if prepared is not None}
+            prepared_by[name] = prepared_of(_place(name, sink), sink, made)
+        return {name: prepared for name, prepared in prepared_by.items() if prepared is not None}
 
     async def commit(self, prepared: Mapping[str, Prepared]) -> None:
         """Commit at the sinks."""
-        for name, found in prepared.items():
+        for name, content in prepared.items():
             sink = self._sinks[name]
             with _told(name, sink):
-                work = partial(called, _place(name, sink), sink, "commit", found)
+                work = partial(called, _place(name, sink), sink, "commit", content)
                 await again(sink.link, work, self.stop, self._held)
 
     @property

@@ -159,8 +159,8 @@ async def _position(inlet: Inlet, where: Any) -> Any:
         return None
     if where != _LATEST:
         return where
-    found = await called(inlet.place, inlet.source, "latest")
-    return json_value(found, f"{inlet.place}: the value of latest")
+    latest = await called(inlet.place, inlet.source, "latest")
+    return json_value(latest, f"{inlet.place}: the value of latest")
 
 
 def _words(position: Any) -> str:

@@ -152,7 +152,7 @@ class Service:
         manifest = await self._aside(folder.claim)
         prepared = dict[str, Any]()
         if manifest is not None:
-            prepared = {n: found for n, found in manifest.prepared.items() if n in self.outlets.names}
+            prepared = {n: content for n, content in manifest.prepared.items() if n in self.outlets.names}
             if not manifest.over or self._after_drain:
                 self._check(manifest)
                 states = {} if manifest.over else await self._aside(lambda: folder.states_of(manifest))
@@ -229,8 +229,8 @@ class Service:
         async with self.gate.alone():
             taken = await self._take()
         still_s = wall() - began
-        held = await self._finish(*taken)
-        self.kept.append(Kept(self.epochs, self._clock(), still_s, wall() - began, held))
+        size = await self._finish(*taken)
+        self.kept.append(Kept(self.epochs, self._clock(), still_s, wall() - began, size))
 
     async def _take(self) -> tuple[int, States, CheckpointManifest]:
         """Return the epoch that ends now, the states, and all else that a checkpoint has."""
@@ -279,8 +279,8 @@ class Service:
                 await called(inlet.place, inlet.source, "acknowledge", positions[name])
 
     def _manifest(self, *, over: bool = False) -> CheckpointManifest:
-        found = manifest_of(self.local, self.inlets, self.dead, over=over)
-        return found if self.retries is None else self.retries.noted(found)
+        manifest = manifest_of(self.local, self.inlets, self.dead, over=over)
+        return manifest if self.retries is None else self.retries.noted(manifest)
 
     def _check(self, manifest: CheckpointManifest) -> None:
         check_states(self._place, manifest, self.local, self._without, after_drain=self._after_drain)

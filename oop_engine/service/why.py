@@ -84,38 +84,42 @@ def standing(runs: RunningGraph) -> Standing:
     groups = {name: operator.slowest_groups(_GROUPS) for name, operator in operators}
     return Standing(
         inputs,
-        {edge: found.below for edge, found in runs.statistics.edges.items()},
+        {edge: edge_state.below for edge, edge_state in runs.statistics.edges.items()},
         units,
         {name: tuple(map(int, operator.state())) for name, operator in operators},  # type: ignore[misc]
         {name: operator.waits for name, operator in operators if operator.waits is not None},
-        {name: [(_named(keys), below) for keys, below in found] for name, found in groups.items() if found},
+        {
+            name: [(_named(keys), below) for keys, below in bounds]
+            for name, bounds in groups.items()
+            if bounds
+        },
         clocks=clocks,
     )
 
 
 def windows_of(runs: RunningGraph) -> dict[str, list[tuple[int | None, str | None, str | None]]]:
     """Return the open windows of a running graph (``Standing.windows``).  O(groups)."""
-    found = {}
+    windows = {}
     for name, operator in runs.operators.items():
         if listed := operator.open_windows(_DEFINITIONS):
             moment = runs.plan.inputs(name)[0].moment
-            found[name] = [
+            windows[name] = [
                 (
-                    one.number,
-                    moment(one.oldest[0]) if one.oldest else None,
-                    moment(one.newest[1]) if one.newest else None,
+                    window.number,
+                    moment(window.oldest[0]) if window.oldest else None,
+                    moment(window.newest[1]) if window.newest else None,
                 )
-                for one in listed
+                for window in listed
             ]
-    return found
+    return windows
 
 
-def kept_by(found: Mapping[str, Any], node: str) -> str:
+def kept_by(content: Mapping[str, Any], node: str) -> str:
     """Return in words the state of an operator, by the standing in a checkpoint; empty: none."""
-    state = State(*found.get("state", {}).get(node, ()))
+    state = State(*content.get("state", {}).get(node, ()))
     if not any(state.in_use):
         return ""
-    windows = [_window_words(*each) for each in found.get("windows", {}).get(node, ()) if each[0] != 0]
+    windows = [_window_words(*each) for each in content.get("windows", {}).get(node, ()) if each[0] != 0]
     return _words(state) + (f" in {', '.join(windows)}" if windows else "")
 
 
@@ -148,76 +152,77 @@ def why(runs: RunningGraph) -> list[str]:
     return sentences(standing(runs))
 
 
-def sentences(found: Standing) -> list[str]:
+def sentences(state: Standing) -> list[str]:
     """Return the sentences of ``why``."""
-    return [reason.text for reason in held_back(found).values()]
+    return [reason.text for reason in held_back(state).values()]
 
 
-def held_back(found: Standing, silent: Mapping[str, float] | None = None) -> dict[str, Reason]:
+def held_back(snapshot: Standing, silent: Mapping[str, float] | None = None) -> dict[str, Reason]:
     """Return by operator why it keeps something; ``silent``: by source, for how many seconds it has been so."""
     reasons = {}
-    for node in found.waits:
-        state = State(*found.state.get(node, ()))
+    for node in snapshot.waits:
+        state = State(*snapshot.state.get(node, ()))
         if any(state.in_use):
-            holder, way, words = slowest(found, node)
+            holder, way, words = slowest(snapshot, node)
             since = (silent or {}).get(holder)
             silence = (
                 "" if since is None else f"; {holder!r} has sent nothing for {lasting(round(since), 's')}"
             )
-            text = f"{node!r} ({found.waits[node]}) keeps {_words(state)}: {words}{_of_groups(found, node)}{silence}"
+            kept = f"{node!r} ({snapshot.waits[node]}) keeps {_words(state)}"
+            text = f"{kept}: {words}{_of_groups(snapshot, node)}{silence}"
             reasons[node] = Reason(node, holder, way, text)
     return reasons
 
 
-def slowest(found: Standing, node: str) -> tuple[str, list[str], str]:
+def slowest(state: Standing, node: str) -> tuple[str, list[str], str]:
     """Return which source (or node) holds back ``node``, the edges on the way to it, and that in words.
 
     The way back from ``node`` goes along the least bounds.
     """
     ahead: tuple[int, str] | None = None
     at, below, way = node, NEVER, list[str]()
-    while inputs := found.inputs.get(at):
-        ranked = sorted((found.bounds.get(edge, NEVER), edge, origin) for edge, origin in inputs)
+    while inputs := state.inputs.get(at):
+        ranked = sorted((state.bounds.get(edge, NEVER), edge, origin) for edge, origin in inputs)
         if ranked[0][0] == NEVER < below:
             break  # the bound is made here, of tuples
         if len(ranked) > 1 and ahead is None:
-            ahead = (ranked[-1][0], source_of(found, ranked[-1][2]))
+            ahead = (ranked[-1][0], source_of(state, ranked[-1][2]))
         below, edge, at = ranked[0]
         way.append(edge)
-    holder = source_of(found, at)
-    return holder, way, _sentence(found, holder, below, way, ahead)
+    holder = source_of(state, at)
+    return holder, way, _sentence(state, holder, below, way, ahead)
 
 
-def _sentence(found: Standing, source: str, below: int, way: list[str], ahead: tuple[int, str] | None) -> str:
+def _sentence(state: Standing, source: str, below: int, way: list[str], ahead: tuple[int, str] | None) -> str:
     if below == FOREVER:
         return f"{source!r} has ended, and it waits for nothing"
     if below == NEVER:
         return f"it waits for {source!r}, of which no punctuation for the whole stream has come"
-    behind = ""
+    relation = ""
     if ahead is not None and ahead[0] > below:
-        gap = f"{lasting(ahead[0] - below, found.units[way[-1]])} behind {ahead[1]!r}"
-        behind = f"; {ahead[1]!r} has ended" if ahead[0] == FOREVER else f", {gap}"
-    return f"it waits for {source!r}, whose bound is {found.moment(way[-1], below)}{behind}"
+        gap = f"{lasting(ahead[0] - below, state.units[way[-1]])} behind {ahead[1]!r}"
+        relation = f"; {ahead[1]!r} has ended" if ahead[0] == FOREVER else f", {gap}"
+    return f"it waits for {source!r}, whose bound is {state.moment(way[-1], below)}{relation}"
 
 
-def _of_groups(found: Standing, node: str) -> str:
+def _of_groups(state: Standing, node: str) -> str:
     """Return which group is furthest behind, if groups have bounds of their own."""
-    if not (groups := found.groups.get(node)):
+    if not (groups := state.groups.get(node)):
         return ""
     name, below = groups[0]
-    edge = found.inputs[node][0][0]
-    of = (
+    edge = state.inputs[node][0][0]
+    position = (
         "has no bound yet"
         if below == NEVER
-        else f"is furthest behind, with results from {found.moment(edge, below)} on"
+        else f"is furthest behind, with results from {state.moment(edge, below)} on"
     )
-    return f"; of its groups {name} {of}"
+    return f"; of its groups {name} {position}"
 
 
-def source_of(found: Standing, node: str) -> str:
+def source_of(state: Standing, node: str) -> str:
     """Return the source of a node that has one input after the other, or else the node itself."""
     at = node
-    while len(inputs := found.inputs.get(at, [])) == 1:
+    while len(inputs := state.inputs.get(at, [])) == 1:
         at = inputs[0][1]
     return at if not inputs else node
 

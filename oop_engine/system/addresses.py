@@ -50,7 +50,7 @@ def _parts(address: str) -> tuple[str, str, str]:
     host = re.split(r"[/?#]", rest, maxsplit=1)[0]
     in_password = "@" not in host and ":" in host and not host.rpartition(":")[2].isdigit() and "@" in rest
     at = rest.find("@") if in_password else 0
-    cut = min((found for sign in "?#" if (found := rest.find(sign, at)) >= 0), default=len(rest))
+    cut = min((place for sign in "?#" if (place := rest.find(sign, at)) >= 0), default=len(rest))
     return before[0], rest[:cut], rest[cut + 1 :]
 
 
@@ -71,8 +71,10 @@ class Address:
 
     def __init__(self, address: object, options: Mapping[str, Any] | None = None) -> None:
         self._address, self._shown = str(address), printable(address)
-        found = {*_secrets_of(self._address), *_secrets_in(options or {})}
-        forms = {form for each in found for form in (each, quote(each, safe=""), quote(each), unquote(each))}
+        secrets = {*_secrets_of(self._address), *_secrets_in(options or {})}
+        forms = {
+            form for each in secrets for form in (each, quote(each, safe=""), quote(each), unquote(each))
+        }
         self._secrets = sorted((each for each in forms if len(each) >= _LEAST), key=len, reverse=True)
 
     def __str__(self) -> str:
@@ -106,8 +108,8 @@ def typed_secrets(arguments: Iterable[str]) -> list[str]:
     ['open-sesame', 'pass', 'user']
     """
     words = (word for argument in arguments for word in re.split(r"[\s'\"]+", argument))
-    found = {secret for word in words for secret in _typed(re.sub(r"^[\w.-]+=", "", word))}
-    return sorted((each for each in found if len(each) >= _LEAST), key=lambda each: (-len(each), each))
+    secrets = {secret for word in words for secret in _typed(re.sub(r"^[\w.-]+=", "", word))}
+    return sorted((each for each in secrets if len(each) >= _LEAST), key=lambda each: (-len(each), each))
 
 
 def _typed(word: str) -> Iterator[str]:

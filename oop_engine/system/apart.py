@@ -24,31 +24,32 @@ def check_apart(reads: Iterable[Named], writes: Iterable[Named]) -> None:
     Traceback (most recent call last):
     oop_engine.core.errors.UsageError: --out: a.csv is read by log: give another file
     """
-    inputs = [(of, Path(path)) for of, path in reads]
+    inputs = [(name, Path(path)) for name, path in reads]
     outputs: list[tuple[str, Path]] = []
-    for of, path in ((of, Path(path)) for of, path in writes):
+    for writer, path in ((writer, Path(path)) for writer, path in writes):
         for reader, read in inputs:
             if _same(path, read):
                 kind = "folder" if read.is_dir() else "file"
-                msg = f"{of}: {path} is read by {reader}{_other(path, read)}: give another {kind}"
+                msg = f"{writer}: {path} is read by {reader}{_other(path, read)}: give another {kind}"
                 raise UsageError(msg)
             if read.is_dir() and _inside(path, read):
-                msg = f"{of}: {path} lies in {read}, a folder that {reader} reads: give a path outside of it"
+                msg = f"{writer}: {path} lies in {read}, a folder that {reader} reads: give a path outside of it"
                 raise UsageError(msg)
-        for other, written in outputs:
-            if _same(path, written):
-                msg = f"{of}: {path} is where {other} writes{_other(path, written)}: give each output a path of its own"
+        for other, output in outputs:
+            if _same(path, output):
+                where = f"{path} is where {other} writes{_other(path, output)}"
+                msg = f"{writer}: {where}: give each output a path of its own"
                 raise UsageError(msg)
-        outputs.append((of, path))
+        outputs.append((writer, path))
 
 
-def _same(one: Path, other: Path) -> bool:
+def _same(a: Path, b: Path) -> bool:
     try:
-        if os.path.samefile(one, other):
+        if os.path.samefile(a, b):
             return True
     except OSError:
         pass  # one of them is not there yet
-    return _real(one) == _real(other)
+    return _real(a) == _real(b)
 
 
 def _inside(path: Path, folder: Path) -> bool:

@@ -205,12 +205,12 @@ def _environments_of_numba_alone(environment: Any) -> Iterator[None]:
     def rebuild(module: str, constants: list[Any], name: str) -> Any:
         if not module.startswith("numba.") or module in sys.modules:
             return rebuilt(module, constants, name)
-        if (found := environment.lookup_environment(name)) is None:
-            found = environment.Environment({"__name__": module})
-            found.consts[:] = constants
-            found.env_name = name
-            environment.Environment._memo[name] = found
-        return found
+        if (known := environment.lookup_environment(name)) is None:
+            known = environment.Environment({"__name__": module})
+            known.consts[:] = constants
+            known.env_name = name
+            environment.Environment._memo[name] = known
+        return known
 
     environment._rebuild_env = rebuild
     try:

@@ -50,8 +50,8 @@ def lazy_names(
             quiet = (
                 name.startswith("_") or sys._getframe(1).f_globals.get("__name__") == "importlib._bootstrap"
             )
-            if not quiet and (found := _moved(package, name, elsewhere)) is not None:
-                return found
+            if not quiet and (value := _moved(package, name, elsewhere)) is not None:
+                return value
             hint = "" if quiet else _hint(name, homes(), elsewhere)  # the import system looks for submodules
             msg = f"module {package!r} has no attribute {name!r}{hint}"
             if hint and _imported(sys._getframe(1)):  # Python drops the words of an AttributeError there
@@ -67,7 +67,7 @@ def lazy_names(
 def shelf(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return the ``__getattr__`` and the ``__dir__`` of a shelf, or of the root: a wrong name is looked for on all."""
     top = package.partition(".")[0]
-    return lazy_names(package, elsewhere=[top, *(f"{top}.{one}" for one in SHELVES)])
+    return lazy_names(package, elsewhere=[top, *(f"{top}.{name}" for name in SHELVES)])
 
 
 def _hint(name: str, here: Mapping[str, str], elsewhere: Iterable[str]) -> str:
@@ -79,9 +79,9 @@ def _hint(name: str, here: Mapping[str, str], elsewhere: Iterable[str]) -> str:
         return f": from {others[name]} import {name}"
     alike = meant(name, here, INSTEAD if others else {}) or meant(name, others, {})
     needed: dict[str, list[str]] = {}
-    for one in sorted(set(re.findall(r"[A-Za-z]\w+", alike))):
-        if one in others and one not in here:
-            needed.setdefault(others[one], []).append(one)
+    for word in sorted(set(re.findall(r"[A-Za-z]\w+", alike))):
+        if word in others and word not in here:
+            needed.setdefault(others[word], []).append(word)
     lines = "; ".join(
         f"from {package} import {', '.join(names)}" for package, names in sorted(needed.items())
     )
@@ -90,7 +90,7 @@ def _hint(name: str, here: Mapping[str, str], elsewhere: Iterable[str]) -> str:
 
 def _packages(elsewhere: Iterable[str]) -> dict[str, str]:
     """Return the package of each name that is elsewhere."""
-    return {one: package for package in reversed([*elsewhere]) for one in import_module(package).__all__}
+    return {name: package for package in reversed([*elsewhere]) for name in import_module(package).__all__}
 
 
 def _moved(package: str, name: str, elsewhere: Iterable[str]) -> object | None:
@@ -117,9 +117,9 @@ def meant(name: str, known: Iterable[str], instead: Mapping[str, str]) -> str:
     small = name.lower().replace("_", "")
     if small in instead:
         return f": write {instead[small]}"
-    names = {one.lower(): one for one in known}
+    names = {name.lower(): name for name in known}
     stem = small.removesuffix("windows").removesuffix("window").removesuffix("join").removesuffix("aggregate")
-    return did_you_mean(next((one for one in (stem, small) if one in names), small), names.values())
+    return did_you_mean(next((form for form in (stem, small) if form in names), small), names.values())
 
 
 def listed(source: str) -> dict[str, str]:

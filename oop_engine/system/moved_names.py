@@ -61,8 +61,8 @@ def moved(
     if not _is_star(frame):
         line = f"from {shelf} import {now}"
         warnings.warn(f"{package}.{name} has moved: {line}", DeprecationWarning, stacklevel=4)
-    found: object = getattr(import_module(shelf), now)
-    return found
+    value: object = getattr(import_module(shelf), now)
+    return value
 
 
 def before(package: str, frame: FrameType) -> set[str]:

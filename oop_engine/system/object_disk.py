@@ -134,10 +134,10 @@ class ObjectDisk(Disk):
     def names(self, folder: Path) -> list[str]:
         """Return the names below a prefix, sorted."""
         prefix = None if folder == Path() else f"{folder.as_posix()}/"
-        found = self._asked(lambda store: store.list_with_delimiter(prefix))
+        listed = self._asked(lambda store: store.list_with_delimiter(prefix))
         if self._patient is not None:
             self._store, self._known = self._patient, True
-        keys = [*found["common_prefixes"], *(each["path"] for each in found["objects"])]
+        keys = [*listed["common_prefixes"], *(each["path"] for each in listed["objects"])]
         return sorted({key.rstrip("/").rpartition("/")[2] for key in keys})
 
     def remove(self, path: Path) -> None:

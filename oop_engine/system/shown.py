@@ -15,4 +15,4 @@ def shown(text: str) -> str:
     >>> print(shown("a\x1b[31m"))
     a\x1b[31m
     """
-    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)

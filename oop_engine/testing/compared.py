@@ -17,9 +17,9 @@ _SHOWN = 3  # rows
 
 def same_rows(failure: str, got: list[Row], wanted: list[Row]) -> None:
     """Raise ``AssertionError`` unless both have the same rows, in any order."""
-    found, expected = multiset(got), multiset(wanted)
-    missing, extra = ([dict(r) for r in rest.elements()] for rest in (expected - found, found - expected))
-    must(found == expected, f"{failure}: missing {missing}, extra {extra}")
+    actual, expected = multiset(got), multiset(wanted)
+    missing, extra = ([dict(r) for r in rest.elements()] for rest in (expected - actual, actual - expected))
+    must(actual == expected, f"{failure}: missing {missing}, extra {extra}")
 
 
 def same_messages(failure: str, got: list[list[Message]], wanted: list[list[Message]]) -> None:
@@ -27,10 +27,10 @@ def same_messages(failure: str, got: list[list[Message]], wanted: list[list[Mess
 
     The first that differ are shown.
     """
-    for port, (some, others) in enumerate(zip(got, wanted, strict=True)):
-        pairs = list(zip_longest(_flat(some), _flat(others)))
+    for port, (messages, expected) in enumerate(zip(got, wanted, strict=True)):
+        pairs = list(zip_longest(_flat(messages), _flat(expected)))
         apart = [(at, *pair) for at, pair in enumerate(pairs) if pair[0] != pair[1]]
-        shown = ", ".join(f"{one}, not {other}" for _, one, other in apart[:_SHOWN])
+        shown = ", ".join(f"{got_item}, not {wanted_item}" for _, got_item, wanted_item in apart[:_SHOWN])
         first = apart[0][0] if apart else 0
         must(
             not apart,
@@ -40,17 +40,17 @@ def same_messages(failure: str, got: list[list[Message]], wanted: list[list[Mess
 
 def _flat(messages: list[Message]) -> list[object]:
     """Return punctuation, and the rows of pages in words, each with its columns where these are others than before."""
-    found: list[object] = []
+    items: list[object] = []
     schema = None
     for message in messages:
         if not isinstance(message, Page):
-            found.append(message)
+            items.append(message)
             continue
         if message.schema != schema:
             schema = message.schema
-            found.append(schema)
-        found += _as_texts(message)
-    return found
+            items.append(schema)
+        items += _as_texts(message)
+    return items
 
 
 def _as_texts(page: Page) -> list[str]:

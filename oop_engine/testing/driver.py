@@ -58,9 +58,9 @@ class Driver:
 
     def _handled(self, port: int, message: Message | Signal, now: int = NEVER) -> list[tuple[int, Message]]:
         emissions = []
-        for found in handle(self.operator, port, message, now):
-            check_emission(self.operator, found, message)
-            emissions.append(found)
+        for emission in handle(self.operator, port, message, now):
+            check_emission(self.operator, emission, message)
+            emissions.append(emission)
         return self._note(emissions)
 
     def run(self, events: Iterable[tuple[int, Any]]) -> Driver:

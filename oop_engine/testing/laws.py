@@ -180,10 +180,10 @@ def descent(trial: Trial) -> None:
 def reading(trial: Trial) -> None:
     """Columns that it does not read may be dropped before it; the columns that later operators read stay the same."""
     announced = trial.whole.operator.schemas_out
-    asked = [trial.data.draw(st.frozensets(st.sampled_from(out.names))) for out in announced]
-    if (other := without_unread(trial, asked)) is None:
+    drawn = [trial.data.draw(st.frozensets(st.sampled_from(out.names))) for out in announced]
+    if (other := without_unread(trial, drawn)) is None:
         return
-    for port, names in enumerate(asked):
+    for port, names in enumerate(drawn):
         failure = f"without the columns that it does not read, other {sorted(names)}"
         same_rows(failure, other.content(port, names), trial.whole.content(port, names))
 
@@ -256,13 +256,13 @@ def contract_suite(
     @pytest.mark.parametrize("laws", [laws for _, laws in tried], ids=[name for name, _ in tried])
     @pytest.mark.parametrize("case", cases, ids=str)
     def test_law(case: Case, laws: list[Law]) -> None:
-        kept = [law for law in laws if law.__name__ not in case.exempt]
-        if not kept:
+        applied = [law for law in laws if law.__name__ not in case.exempt]
+        if not applied:
             pytest.skip(case.exempt[laws[0].__name__])
-        check(case, *kept, examples=examples)
+        check(case, *applied, examples=examples)
 
-    found: Callable[..., None] = test_law
-    return found
+    test: Callable[..., None] = test_law
+    return test
 
 
 def _check_cases(cases: Sequence[Case]) -> None:

@@ -15,16 +15,18 @@ from oop_engine.testing.trial import Trial
 __all__ = ["without_unread"]
 
 
-def without_unread(trial: Trial, asked: Sequence[frozenset[str]]) -> Driver | None:
-    """Run the stream of a trial with the columns that the operator reads, where later operators read ``asked``.
+def without_unread(trial: Trial, names: Sequence[frozenset[str]]) -> Driver | None:
+    """Run the stream of a trial with the columns that the operator reads, where later operators read ``names``.
 
     Returns None if it reads all columns: there is nothing to drop.
     """
     case = trial.case
-    read = case.operator.reads(case.inputs, tuple(asked))
+    read = case.operator.reads(case.inputs, tuple(names))
     narrow = [
-        schema.select([name for name in schema.names if name in of | {schema.progressing, schema.change}])
-        for schema, of in zip(case.inputs, read, strict=True)
+        schema.select(
+            [name for name in schema.names if name in columns | {schema.progressing, schema.change}]
+        )
+        for schema, columns in zip(case.inputs, read, strict=True)
     ]
     if narrow == [*case.inputs]:
         return None

@@ -148,8 +148,8 @@ def _arrivals(draw: st.DrawFn, port: _Port, ordered: bool) -> list[Row]:
     key = _one_of(draw, [None, *port.others])
     if key is None:
         return rows
-    behind = {value: _one_of(draw, [0, 10, 30]) for value in dict.fromkeys(str(r[key]) for r in rows)}
-    return sorted(rows, key=lambda r: r[time] + behind[str(r[key])])
+    delays = {value: _one_of(draw, [0, 10, 30]) for value in dict.fromkeys(str(r[key]) for r in rows)}
+    return sorted(rows, key=lambda r: r[time] + delays[str(r[key])])
 
 
 def _is_kept(contract: EdgeContract, punctuation: Punctuation) -> bool:
@@ -168,8 +168,8 @@ def _between(draw: st.DrawFn, port: _Port, done: int, grouped: bool) -> list[Pun
     if kind == "cut":
         return [None]
     if kind == "soft":
-        of = _group_wise(draw, port, done) if grouped and _one_of(draw, [False, True]) else Linear(0)
-        return [Watermark(of).with_bounds(of.below + _one_of(draw, [0, 5, 20, 31]))]
+        bounds = _group_wise(draw, port, done) if grouped and _one_of(draw, [False, True]) else Linear(0)
+        return [Watermark(bounds).with_bounds(bounds.below + _one_of(draw, [0, 5, 20, 31]))]
     if kind == "linear":
         return [Linear(_at_most(draw, port.times(done), _AFTER))]
     ahead = _group_wise(draw, port, done)
@@ -214,12 +214,12 @@ def _one_of(draw: st.DrawFn, values: Sequence[T]) -> T:
 
 def _some(draw: st.DrawFn, values: Sequence[T], least: int, most: int) -> list[T]:
     """Draw ``least`` to ``most`` different ones of some values, as far as there are as many."""
-    left, found = list(values), list[T]()
+    left, chosen = list(values), list[T]()
     for _ in range(draw(_integers(least, most))):
         if left:
-            found.append(_one_of(draw, left))
-            left = [value for value in left if str(value) != str(found[-1])]
-    return found
+            chosen.append(_one_of(draw, left))
+            left = [value for value in left if str(value) != str(chosen[-1])]
+    return chosen
 
 
 def rows_of(script: Script, ports: int) -> list[list[Row]]:

@@ -64,9 +64,9 @@ def opened(
     """
     from oop_engine.traces.trace import open_trace
 
-    found = graph_or_function(path)
-    if not callable(found) or takes_nothing(found):
-        graph = made_graph(path, found) if callable(found) else found
+    made = graph_or_function(path)
+    if not callable(made) or takes_nothing(made):
+        graph = made_graph(path, made) if callable(made) else made
         schemas = {
             node.name: node.schema for node in graph.plan().of_kind("source") if node.schema is not None
         }
@@ -78,7 +78,7 @@ def opened(
         }
         _print_notes(traces)
         return Opened(graph, traces)
-    check_takes(path, found, {}, {})
+    check_takes(path, made, {}, {})
     if not texts:
         msg = f"{path}: give a trace for each source of the graph: NAME=TRACE, or TRACE where there is one source"
         raise UsageError(msg)
@@ -94,7 +94,7 @@ def opened(
     _print_notes(traces)
     alone = traces[""].path if "" in traces else None
     schemas = of_any_name({name: trace.schema for name, trace in traces.items()}, alone)
-    graph = made_graph(path, found, schemas, of_any_name(_policies(traces, policy), alone))
+    graph = made_graph(path, made, schemas, of_any_name(_policies(traces, policy), alone))
     names = [node.name for node in graph.plan().of_kind("source")]
     named = named_nodes("TRACE", texts, names)
     return Opened(graph, {name: traces[name if name in traces else ""] for name in named})
@@ -188,7 +188,7 @@ def _narrowed(graph: Graph, traces: Mapping[str, Trace]) -> Graph:
     from oop_engine.core.errors import GraphError
     from oop_engine.operators.rewrites.narrow_sources import narrow_sources
 
-    spare = {name: found for name, trace in traces.items() if (found := trace.spare())}
+    spare = {name: columns for name, trace in traces.items() if (columns := trace.spare())}
     if not spare:
         return graph
     try:
@@ -282,7 +282,7 @@ def _policies(opened: Mapping[str, Any], policy: str | None) -> dict[str, Policy
     from oop_engine.pipeline.policy import read_policy
     from oop_engine.traces.profiling import profile
 
-    found = {}
+    policies = {}
     for name, trace in opened.items():
         text = policy
         if text is None:
@@ -296,5 +296,5 @@ def _policies(opened: Mapping[str, Any], policy: str | None) -> dict[str, Policy
                 "disorder; another with --policy",
                 file=sys.stderr,
             )
-        found[name] = read_policy(text, "--policy", trace.schema)
-    return found
+        policies[name] = read_policy(text, "--policy", trace.schema)
+    return policies

@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 def named_nodes(option: str, given: tuple[str, ...], names: list[str]) -> dict[str, str]:
     """Return texts by the names before their ``=``; a single one needs none."""
-    found: dict[str, str] = {}
+    nodes: dict[str, str] = {}
     for text in given:
         name, equals, rest = text.partition("=")
         path = not Path(text).exists() and Path(rest).exists()
@@ -48,15 +48,15 @@ def named_nodes(option: str, given: tuple[str, ...], names: list[str]) -> dict[s
                 msg = f"{option} {printable(text)!r}: must begin with the name of its node: {known}=..."
                 raise UsageError(msg)
             name, rest = names[0], text
-        if name in found:
+        if name in nodes:
             msg = f"{option}: {name!r} is given twice"
             raise UsageError(msg)
-        found[name] = rest
-    if names and {*names} != {*found}:
-        got = f"{', '.join(found) or 'none'}{renamed(found, names)}"
+        nodes[name] = rest
+    if names and {*names} != {*nodes}:
+        got = f"{', '.join(nodes) or 'none'}{renamed(nodes, names)}"
         msg = f"{option}: the graph has {', '.join(names)}; got {got}"
         raise UsageError(msg)
-    return found
+    return nodes
 
 
 def named_or_alone(option: str, given: tuple[str, ...]) -> dict[str, str]:
@@ -103,28 +103,28 @@ def graph_or_function(path: Path) -> Any:
         return graph_in_sql(path, live=False)
     file, name = file_and_name(path)
     module = load_file(file, "Python")
-    found = getattr(module, name, None)
-    if not callable(found) and not isinstance(found, Graph):
+    made = getattr(module, name, None)
+    if not callable(made) and not isinstance(made, Graph):
         others = [
             each
             for each, value in vars(module).items()
             if isinstance(value, Graph) or _may_make(value, module)
         ]
         hint = f"; it has {', '.join(others)}: {file}:{others[0]}" if others else ""
-        msg = f"{path}: must have {name}, a Graph or a function that returns one; got {found!r}{hint}"
+        msg = f"{path}: must have {name}, a Graph or a function that returns one; got {made!r}{hint}"
         raise UsageError(msg)
-    return found
+    return made
 
 
-def _may_make(found: Any, module: ModuleType) -> bool:
+def _may_make(made: Any, module: ModuleType) -> bool:
     """Return whether a function of a module may return a graph: its own, for all to see, and without parameters."""
-    own = isinstance(found, FunctionType) and found.__module__ == module.__name__
-    return own and not found.__name__.startswith("_") and takes_nothing(found)
+    own = isinstance(made, FunctionType) and made.__module__ == module.__name__
+    return own and not made.__name__.startswith("_") and takes_nothing(made)
 
 
-def takes_nothing(found: Any) -> bool:
+def takes_nothing(function: Any) -> bool:
     """Return whether a function has no parameters."""
-    return not inspect.signature(found).parameters
+    return not inspect.signature(function).parameters
 
 
 def graph_of(path: Path) -> Graph:
@@ -134,16 +134,16 @@ def graph_of(path: Path) -> Graph:
     """
     if path.suffix == ".sql":
         return graph_in_sql(path, live=True)
-    found = graph_or_function(path)
-    if not callable(found):
-        return checked_graph(path, found)
-    if not takes_nothing(found):
+    made = graph_or_function(path)
+    if not callable(made):
+        return checked_graph(path, made)
+    if not takes_nothing(made):
         msg = (
             f"{path}: graph(schemas, policies) is given those of traces, by `oop-engine run {path} NAME=TRACE`; here "
             "graph must be a Graph, or a function without parameters"
         )
         raise UsageError(msg)
-    return made_graph(path, found)
+    return made_graph(path, made)
 
 
 def graph_in_sql(path: Path, *, live: bool) -> Graph:
@@ -159,8 +159,8 @@ def graph_in_sql(path: Path, *, live: bool) -> Graph:
     if not results:
         msg = f"{path}: has no result: end it with a SELECT, or write INSERT INTO sink SELECT ..."
         raise UsageError(msg)
-    check_plain(str(path), {name: one.finish for name, one in results.items()})
-    made = built(path.stem, {name: one.output for name, one in results.items()}, measure=not live)
+    check_plain(str(path), {name: result.finish for name, result in results.items()})
+    made = built(path.stem, {name: result.output for name, result in results.items()}, measure=not live)
     if live and made.unbounded:
         name, why = next(iter(made.unbounded.items()))
         msg = f"{path}: {name!r} has a state without an end over a live source: {why}"

@@ -67,10 +67,10 @@ class _Behind(MetaPathFinder):
         if name != self._name:
             return None
         sys.meta_path.remove(self)
-        found = find_spec(name)
-        if found is not None and found.loader is not None:
-            found.loader = _Calling(found.loader, self._then)
-        return found
+        spec = find_spec(name)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Calling(spec.loader, self._then)
+        return spec
 
 
 class _Calling(Loader):

@@ -21,7 +21,7 @@ def positions_of(given: tuple[str, ...], sources: list[str]) -> dict[str, Any]:
     >>> positions_of(("1700000000000-0",), ["in"])
     {'in': '1700000000000-0'}
     """
-    found = dict[str, Any]()
+    positions = dict[str, Any]()
     for text in given:
         name, equals, where = text.partition("=")
         if not equals or name not in sources:
@@ -30,11 +30,11 @@ def positions_of(given: tuple[str, ...], sources: list[str]) -> dict[str, Any]:
                 msg += did_you_mean(name, sources) if equals else ""
                 raise UsageError(msg)
             name, where = sources[0], text
-        if name in found:
+        if name in positions:
             msg = f"--from: {name!r} is given twice"
             raise UsageError(msg)
-        found[name] = _value(where)
-    return found
+        positions[name] = _value(where)
+    return positions
 
 
 def _value(text: str) -> Any:

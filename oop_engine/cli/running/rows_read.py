@@ -32,7 +32,7 @@ def _left_out(counts: Mapping[str, int]) -> list[str]:
     """Return the columns that were left out in words: the most frequent ones by name."""
     from oop_engine.traces.unknown_columns import OTHERS
 
-    often = sorted((found for found in counts.items() if found[0] != OTHERS), key=lambda found: -found[1])
+    often = sorted((item for item in counts.items() if item[0] != OTHERS), key=lambda item: -item[1])
     named = [f"{count:,} with {name!r}" for name, count in often[:_NAMED]]
     more = f" and {len(often) - _NAMED:,} or more others" if len(often) > _NAMED else ""
     return [f"{', '.join(named)}{more} (not in the schema, left out)"] if named else []

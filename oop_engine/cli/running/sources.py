@@ -30,13 +30,15 @@ def sources(as_json: bool) -> None:
     from oop_engine.lab.report.table import grid
 
     with only_json(as_json):
-        found = {kind: {name: known.home(name) for name in known} for kind, known in _registries().items()}
-        found["formats of messages"] |= dict.fromkeys(WITH_REGISTRY, WITH_REGISTRY["avro"].__module__)
+        registered = {
+            kind: {name: known.home(name) for name in known} for kind, known in _registries().items()
+        }
+        registered["formats of messages"] |= dict.fromkeys(WITH_REGISTRY, WITH_REGISTRY["avro"].__module__)
     if as_json:
-        print_json(found)
+        print_json(registered)
         return
     console = terminal()
-    for kind, homes in found.items():
+    for kind, homes in registered.items():
         packages: dict[str, list[str]] = {}
         for name, home in homes.items():
             packages.setdefault(home.partition(".")[0], []).append(name)
@@ -51,7 +53,7 @@ def _registries() -> dict[str, Any]:
     from oop_engine.query import registered
     from oop_engine.traces.format_registry import FORMATS
 
-    found = {
+    registries = {
         "sources": SOURCES,
         "sinks": SINKS,
         "formats of messages": MESSAGE_FORMATS,
@@ -61,5 +63,5 @@ def _registries() -> dict[str, Any]:
         import oop_engine.query.sql.aggregates
         import oop_engine.query.sql.windows.calls  # noqa: F401
 
-        found |= {"windows of SQL": registered.WINDOWS, "aggregates of SQL": registered.AGGREGATES}
-    return found
+        registries |= {"windows of SQL": registered.WINDOWS, "aggregates of SQL": registered.AGGREGATES}
+    return registries

@@ -86,7 +86,7 @@ def prompt(
     session = Sitting(tables, files)
     history = FileHistory(str(Path.home() / ".oop_engine_sql"))
     completer = WordCompleter(
-        [*_WORDS.split(), *tables, *(str(one) for one in Path().glob("*.csv"))], ignore_case=True
+        [*_WORDS.split(), *tables, *(str(path) for path in Path().glob("*.csv"))], ignore_case=True
     )
     reader: Any = PromptSession(history=history, completer=completer)
     echo("SQL over files and streams; \\h for help, \\q to leave")
@@ -100,11 +100,11 @@ def prompt(
         if text.strip() in ("\\q", "quit", "exit", "quit;", "exit;"):
             return
         try:
-            for found in session.answer(text):
-                if isinstance(found, str):
-                    echo(found)
+            for line in session.answer(text):
+                if isinstance(line, str):
+                    echo(line)
                 else:
-                    answer(found)
+                    answer(line)
         except EngineError as error:
             echo(str(error))
 

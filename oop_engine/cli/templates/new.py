@@ -37,7 +37,7 @@ def new(kind: str, name: str) -> None:
     path = Path(f"{module}.py")
     template = files("oop_engine.cli.templates").joinpath(f"{kind}.txt").read_text("utf-8")
     words = {"NAME": name, "MODULE": module, "FILE": path.name}
-    text = re.sub("NAME|MODULE|FILE", lambda found: words[found[0]], template)
+    text = re.sub("NAME|MODULE|FILE", lambda match: words[match[0]], template)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)

@@ -44,11 +44,11 @@ class ArrowMessages(MessageFormat):
         for payload in [data] if isinstance(data, bytes) else data:
             try:
                 with readable(Path(self.place), "send an Arrow IPC stream of these columns"):
-                    found = list(self._records(payload))
+                    records = list(self._records(payload))
             except EngineError as error:
                 self._refuse(error, repr(payload[:40]))
                 continue
-            for record in found:
+            for record in records:
                 if isinstance(record, pa.RecordBatch):
                     waiting.append(record)
                 else:
@@ -87,12 +87,12 @@ class ArrowMessages(MessageFormat):
 
     def _declared(self, fields: pa.Schema) -> pa.Schema:
         """Return the columns of a payload, those that are nested with the fields that are declared."""
-        found = _plain(fields)
-        for at, field in enumerate(found):
+        declared = _plain(fields)
+        for at, field in enumerate(declared):
             if field.name in self.columns.names:
                 kind = projected(pa.nulls(0, field.type), self.schema.type_of(field.name)).type
-                found = found.set(at, field.with_type(kind))
-        return found
+                declared = declared.set(at, field.with_type(kind))
+        return declared
 
     def _besides(self, fields: pa.Schema) -> list[str]:
         """Return the paths of nested fields that are not declared."""

@@ -133,16 +133,16 @@ class CsvMessages(MessageFormat):
         if not self._first and not self._has_names(data):
             yield from self._rows(data, spans=spans)
             return
-        kept: list[bytes] = []
+        sound: list[bytes] = []
         for line in data.splitlines(keepends=True):
             may_be = self._csv.header is not False and (self._first or self._has_names(line))
             if may_be and line.strip() and (cells := self._header(line)) is not None:
-                yield from self._rows(b"".join(kept), spans=spans)
-                kept = []
+                yield from self._rows(b"".join(sound), spans=spans)
+                sound = []
                 self._begin(cells, line)
             else:
-                kept.append(line)
-        yield from self._rows(b"".join(kept), spans=spans)
+                sound.append(line)
+        yield from self._rows(b"".join(sound), spans=spans)
 
     def _has_names(self, text: bytes) -> bool:
         """Return whether a cell may be a name of the columns: under ``host`` each line may have a ``host-1``."""
@@ -167,10 +167,10 @@ class CsvMessages(MessageFormat):
             self._first = first
             return None
         if self._sniffs:
-            found = sniffed_delimiter(text, replace(self._csv, delimiter=None), self.columns.names)
-            cells = CsvRows(replace(self._csv, delimiter=found), [], spans=False).cells(text)
+            delimiter = sniffed_delimiter(text, replace(self._csv, delimiter=None), self.columns.names)
+            cells = CsvRows(replace(self._csv, delimiter=delimiter), [], spans=False).cells(text)
             if cells is not None and self._needed <= {*cells}:
-                self._csv = replace(self._csv, delimiter=found)
+                self._csv = replace(self._csv, delimiter=delimiter)
                 return self._each_once(cells, first=first)
         cells = CsvRows(self._csv, [], spans=False).cells(text) or [text]
         if self._needed <= {*cells}:

@@ -78,15 +78,15 @@ def changes_of(message: Any, *, revisions: bool) -> list[Changed]:
     if operation in "ud" and not revisions:
         msg = f"an {'update' if operation == 'u' else 'deletion'} takes a row back: declare Schema(..., change=COLUMN)"
         raise EnvelopeError(msg)
-    found = []
+    changes = []
     for sign, part in ((-1, "before"), (1, "after")):
         if part == ("after" if operation == "d" else "before" if operation in "cr" else ""):
             continue
         if not isinstance(row := message.get(part), Mapping):
             msg = f"{_OPERATIONS[operation]} of table {table} has no row {part} it: {_IDENTITY}"
             raise EnvelopeError(msg)
-        found.append(Changed(sign, row, named_fields(schema, part), table, _OPERATIONS[operation]))
-    return found
+        changes.append(Changed(sign, row, named_fields(schema, part), table, _OPERATIONS[operation]))
+    return changes
 
 
 def _has_no_row(keys: set[str]) -> bool:
@@ -120,8 +120,8 @@ class DebeziumMessages(MessageFormat):
         rows, reasons, lines = list[Changed | None](), list[str | None](), list[bytes]()
         ends = list[int]()
         for payload in self._split(data):
-            found, reason = self._changes(payload)
-            rows += found
+            changes, reason = self._changes(payload)
+            rows += changes
             if reason is not None:
                 rows.append(None)
             reasons += [reason] * (len(rows) - len(reasons))
@@ -136,11 +136,11 @@ class DebeziumMessages(MessageFormat):
     def _changes(self, payload: bytes) -> tuple[list[Changed], str | None]:
         if not payload.strip() or payload.strip() == b"null":  # a tombstone
             return [], None
-        found = self._parsed(payload)
-        if isinstance(found, str):
-            return [], found
+        content = self._parsed(payload)
+        if isinstance(content, str):
+            return [], content
         try:
-            return changes_of(found, revisions=self.schema.change is not None), None
+            return changes_of(content, revisions=self.schema.change is not None), None
         except EnvelopeError as error:
             return [], str(error)
 

@@ -48,9 +48,9 @@ def named_fields(schema: Any, part: str) -> Named:
     for each in fields if isinstance(fields, list) else ():
         if isinstance(each, Mapping) and each.get("field") == part and isinstance(each.get("fields"), list):
             return {
-                found["field"]: found
-                for found in each["fields"]
-                if isinstance(found, Mapping) and "field" in found
+                field["field"]: field
+                for field in each["fields"]
+                if isinstance(field, Mapping) and "field" in field
             }
     return {}
 

@@ -66,20 +66,20 @@ class FewJsonRows:
     def _of_lines(self, data: bytes) -> list[list[Any]] | None:
         rows, row, at = list[list[Any]](), self._row, 0
         while at < len(data):
-            if (found := row.match(data, at)) is None:
+            if (match := row.match(data, at)) is None:
                 return None
-            rows.append(self._values(found))
-            at = found.end()
+            rows.append(self._values(match))
+            at = match.end()
         return rows
 
     def _of_payloads(self, payloads: list[Any]) -> list[list[Any]] | None:
         """Return their rows; each has one, for a line feed is no more than space there."""
         rows = list[list[Any]]()
         for data in payloads:
-            if data.__class__ is not bytes or not (found := self._row.fullmatch(data)):
+            if data.__class__ is not bytes or not (match := self._row.fullmatch(data)):
                 return None
-            rows.append(self._values(found))
+            rows.append(self._values(match))
         return rows
 
-    def _values(self, found: re.Match[bytes]) -> list[Any]:
-        return [of(text) for of, text in zip(self._of, found.groups(), strict=True)]
+    def _values(self, match: re.Match[bytes]) -> list[Any]:
+        return [read(text) for read, text in zip(self._of, match.groups(), strict=True)]

@@ -70,13 +70,13 @@ class JsonMessages(MessageFormat):
                 continue
             try:
                 with readable(Path(self.place), "see docs/traces.md"):
-                    found = fit_punctuation(
+                    punctuation = fit_punctuation(
                         punctuation_of_json(lines, self.schema.fields), self.schema.fields
                     )
             except TraceError as error:
                 self._refuse(error, lines)
             else:
-                yield found
+                yield punctuation
 
 
 def _lines(data: bytes | list[bytes]) -> bytes:

@@ -43,11 +43,11 @@ class MsgpackMessages(MessageFormat):
     def messages(self, data: Any) -> Iterator[Message]:
         """Yield the rows of payloads together, and punctuation where it stands."""
         maps = chain.from_iterable(map(self._maps, [data] if isinstance(data, bytes) else data))
-        for no_row, found in groupby(maps, lambda row: is_punctuation(row, self.schema.names)):
+        for no_row, group in groupby(maps, lambda row: is_punctuation(row, self.schema.names)):
             if not no_row:
-                yield from self._pages([self._batch(list(found))])
+                yield from self._pages([self._batch(list(group))])
                 continue
-            for each in found:
+            for each in group:
                 try:
                     with readable(Path(self.place), "see docs/traces.md"):
                         body = punctuation_of_body(_once(each["punctuation"]), self.schema.fields)
@@ -70,10 +70,10 @@ class MsgpackMessages(MessageFormat):
         self, rows: list[dict[str, Any]], name: str, kind: pa.DataType, reasons: dict[int, str]
     ) -> pa.Array:
         """Return a column of lists, maps or structs; rows that have others get a reason."""
-        found: list[str | None] = [None] * len(rows)
+        misfits: list[str | None] = [None] * len(rows)
         field, values = pa.field(name, kind), [row.get(name) for row in rows]
-        column = nested_column(values, field, lambda path: self.unknown.add(path, 1), _leaf, found)
-        for at, why in enumerate(found):
+        column = nested_column(values, field, lambda path: self.unknown.add(path, 1), _leaf, misfits)
+        for at, why in enumerate(misfits):
             if why is not None:
                 reasons.setdefault(at, why)
         return column
@@ -106,13 +106,13 @@ def _maps_of(payload: bytes) -> list[dict[str, Any]]:
         strict_map_key=True, max_buffer_size=max(len(payload), 1), object_pairs_hook=of_pairs
     )
     unpacker.feed(payload)
-    found = list(unpacker)
+    objects = list(unpacker)
     if unpacker.tell() != len(payload):
         msg = f"it is cut off behind byte {unpacker.tell():,} of {len(payload):,}"
         raise ValueError(msg)
-    rows = list(chain.from_iterable(each if isinstance(each, list) else [each] for each in found))
+    rows = list(chain.from_iterable(each if isinstance(each, list) else [each] for each in objects))
     if not rows or not all(isinstance(row, dict) for row in rows):
-        msg = f"it must have a map a row; got {repr(found)[:40]}"
+        msg = f"it must have a map a row; got {repr(objects)[:40]}"
         raise ValueError(msg)
     return rows
 

@@ -61,12 +61,12 @@ def _json(rows: pa.RecordBatch) -> list[bytes]:
 def _csv(rows: pa.RecordBatch) -> list[bytes]:
     require_textual(rows.schema, "csv")
     options = pyarrow.csv.WriteOptions(include_header=False)
-    found, rows = [], for_texts(rows)
+    payloads, rows = [], for_texts(rows)
     for at in range(rows.num_rows):  # one by one: a cell may have line feeds
         sink = pa.BufferOutputStream()
         pyarrow.csv.write_csv(rows.slice(at, 1), sink, options)
-        found.append(bytes(sink.getvalue()))
-    return found
+        payloads.append(bytes(sink.getvalue()))
+    return payloads
 
 
 def _msgpack(rows: pa.RecordBatch) -> list[bytes]:

@@ -43,7 +43,7 @@ class Rows(MessageFormat):
         """Yield messages as they are, pages of one schema together, and pages of all else."""
         intake = Intake(self.place, self.schema, "a source", self._bad, reader=self._reader)
         try:
-            found = (
+            messages = (
                 list(intake.messages(data))
                 if isinstance(data, _Pieces)
                 else [*intake.add(data), *intake.flush()]
@@ -51,9 +51,9 @@ class Rows(MessageFormat):
         except ContractError as error:  # a table without a column
             self._refuse(error, repr(data))
             return
-        for is_page, alike in groupby(found, lambda message: isinstance(message, Page)):
-            some: list[Any] = list(alike)
-            yield from _together(some) if is_page else some
+        for is_page, alike in groupby(messages, lambda message: isinstance(message, Page)):
+            group: list[Any] = list(alike)
+            yield from _together(group) if is_page else group
 
     def _bad(self, position: int | None, reason: str, record: Any, text: str) -> None:
         self._refuse(reason, repr(record))

@@ -75,9 +75,9 @@ def check_parameters(place: str, name: str, method: Callable[..., Any], paramete
 async def called(place: str, part: object, name: str, *given: Any) -> Any:
     """Return the value of an asynchronous method of a source or sink; its error gets a note with the place."""
     try:
-        found = getattr(part, name)(*given)
-        if isawaitable(found):
-            return await found
+        returned = getattr(part, name)(*given)
+        if isawaitable(returned):
+            return await returned
     except UnreachableError:
         raise
     except CancelledError as error:
@@ -85,5 +85,5 @@ async def called(place: str, part: object, name: str, *given: Any) -> Any:
     except Exception as error:
         error.add_note(f"{place}: raised by {name}")
         raise
-    msg = f"{place}: {name} must be asynchronous; got {found!r:.60} ({type(found).__name__}): write async def"
+    msg = f"{place}: {name} must be asynchronous; got {returned!r:.60} ({type(returned).__name__}): write async def"
     raise ContractError(msg)

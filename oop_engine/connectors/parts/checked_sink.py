@@ -46,12 +46,12 @@ def check_sink(place: str, sink: LiveSink) -> None:
 def check_function(place: str, function: Callable[..., Any]) -> None:
     """Raise ``UsageError`` unless a function can be called with a page, and does its work then."""
     if isinstance(function, type):
-        of = (
+        form = (
             f"an object of it, {function.__name__}(...)"
             if issubclass(function, LiveSink)
             else "a function of a page"
         )
-        msg = f"{place}: must be a LiveSink or a function of a page; got the class {function.__name__}: give {of}"
+        msg = f"{place}: must be a LiveSink or a function of a page; got the class {function.__name__}: give {form}"
         raise UsageError(msg)
     if isgeneratorfunction(function) or isasyncgenfunction(function):
         msg = f"{place}: a function of a page does its work when it is called; got a generator: write it without yield"
@@ -61,15 +61,15 @@ def check_function(place: str, function: Callable[..., Any]) -> None:
     )
 
 
-def prepared_of(place: str, sink: LiveSink, found: object) -> Prepared:
+def prepared_of(place: str, sink: LiveSink, returned: object) -> Prepared:
     """Return the value of ``prepare`` as one that stays.  Raises ``ContractError`` if it cannot be committed."""
-    if found is not None and not _writes(sink, "commit"):
+    if returned is not None and not _writes(sink, "commit"):
         msg = (
-            f"{place}: prepare returns {found!r:.60} and commit does nothing, so results stay hidden: write "
+            f"{place}: prepare returns {returned!r:.60} and commit does nothing, so results stay hidden: write "
             "async def commit(self, prepared), or return None"
         )
         raise ContractError(msg)
-    return json_value(found, f"{place}: the value of prepare")
+    return json_value(returned, f"{place}: the value of prepare")
 
 
 def _writes(sink: LiveSink, name: str) -> bool:

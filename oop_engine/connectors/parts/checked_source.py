@@ -44,18 +44,19 @@ def check_source(place: str, source: LiveSource) -> None:
 
 def pieces_of(place: str, source: LiveSource, position: Position) -> AsyncIterator[Any]:
     """Return the data of a source, one by one.  Raises ``ContractError`` if ``read`` returns anything else."""
-    found: Any = source.read(position)
-    if hasattr(found, "aclose") and hasattr(found, "__anext__"):
-        pieces: AsyncIterator[Any] = found
+    returned: Any = source.read(position)
+    if hasattr(returned, "aclose") and hasattr(returned, "__anext__"):
+        pieces: AsyncIterator[Any] = returned
         return pieces
-    if isasyncgenfunction(source.read) or not hasattr(found, "__aiter__"):
-        msg = f"{place}: read must be an asynchronous generator, {_FORM}; got {found!r:.60} ({type(found).__name__})"
+    if isasyncgenfunction(source.read) or not hasattr(returned, "__aiter__"):
+        got = f"{returned!r:.60} ({type(returned).__name__})"
+        msg = f"{place}: read must be an asynchronous generator, {_FORM}; got {got}"
         raise ContractError(msg)
-    return _each(found)
+    return _each(returned)
 
 
-async def _each(found: Any) -> AsyncIterator[Any]:
-    async for piece in found:
+async def _each(returned: Any) -> AsyncIterator[Any]:
+    async for piece in returned:
         yield piece
 
 
@@ -97,9 +98,9 @@ def behind_data(place: str, source: LiveSource, position: object) -> Position:
     return json_value(position, f"{place}: a position")
 
 
-def rest_of(place: str, method: str, found: object) -> list[tuple[Any, Position]]:
+def rest_of(place: str, method: str, returned: object) -> list[tuple[Any, Position]]:
     """Return the value of ``rest`` or ``last_data``, data with their positions.  Raises ``ContractError`` else."""
-    if isinstance(found, list) and all(isinstance(piece, tuple) and len(piece) == 2 for piece in found):
-        return found
-    msg = f"{place}: {method} must return a list of (data, position); got {found!r:.80} ({type(found).__name__})"
+    if isinstance(returned, list) and all(isinstance(piece, tuple) and len(piece) == 2 for piece in returned):
+        return returned
+    msg = f"{place}: {method} must return a list of (data, position); got {returned!r:.80} ({type(returned).__name__})"
     raise ContractError(msg)

@@ -64,9 +64,9 @@ def _copy(value: Any, place: str) -> Any:
                     f"{place} must be a value of JSON, whose keys are texts; got the key {got}: give str(key)"
                 )
                 raise ContractError(msg)
-        return {key: one if one.__class__ in FIXED else _copy(one, place) for key, one in value.items()}
+        return {key: item if item.__class__ in FIXED else _copy(item, place) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        copied = [one if one.__class__ in FIXED else _copy(one, place) for one in value]
+        copied = [item if item.__class__ in FIXED else _copy(item, place) for item in value]
         return copied if isinstance(value, list) else tuple(copied)
     way = next((f": {way}" for kinds, way in _WAYS.items() if isinstance(value, kinds)), "")
     got = f"{value!r:.60} ({type(value).__name__})"

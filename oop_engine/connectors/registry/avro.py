@@ -79,12 +79,12 @@ class Avro(DeclaredFormat):
 
         def payloads_of(rows: pa.RecordBatch) -> list[bytes]:
             names, columns = rows.schema.names, map(plain_cells, rows.columns)
-            found = []
+            payloads = []
             for row in zip(*columns, strict=True):
                 content = BytesIO()
                 fastavro.schemaless_writer(content, parsed, dict(zip(names, row, strict=True)))
-                found.append(with_head(number, content.getvalue()))
-            return found
+                payloads.append(with_head(number, content.getvalue()))
+            return payloads
 
         return payloads_of
 
@@ -141,17 +141,17 @@ class _AvroMessages(RegistryMessages):
         return fastavro.parse_schema({**plain, "fields": fields}, named)
 
     def _misfits(self, kinds: Mapping[str, pa.DataType | None]) -> dict[str, str]:
-        found = {}
+        misfits = {}
         for field in self.columns:
             if (kind := kinds.get(field.name)) is None or pa.types.is_null(kind):
                 continue
             kind = projected(pa.nulls(0, kind), field.type).type
             if not converts(kind, field.type):
                 hint = way_out(kind, field.type)
-                found[field.name] = (
+                misfits[field.name] = (
                     f"{field.name}: cannot read {kind} as {field.type}: declare it as {kind}, or {hint}"
                 )
-        return found
+        return misfits
 
     def _rows(self, schema: _Written, payloads: list[bytes]) -> Rows:
         rows, reasons = [], list[str | None]()
@@ -192,17 +192,17 @@ class _AvroMessages(RegistryMessages):
             return projected(_sound(cells, kind, field.name, reasons), field.type)
         if pa.types.is_nested(field.type):
             return nested_column(cells, field, lambda path: self.unknown.add(path, 1), as_is, reasons)
-        found, lost = of_values(cells, field.type)
+        column, lost = of_values(cells, field.type)
         for at in () if lost is None else np.flatnonzero(lost.to_numpy(zero_copy_only=False)).tolist():
             reasons[at] = reasons[at] or misread(field.name, cells[at], field.type)
-        return found
+        return column
 
 
 def _sound(cells: list[Any], kind: pa.DataType, name: str, reasons: list[str | None]) -> pa.Array:
     """Return cells as an array; those that the type of their schema has not get a reason."""
     try:
-        found = pa.array(cells, kind)
-        found.validate(full=True)
+        column = pa.array(cells, kind)
+        column.validate(full=True)
     except (pa.ArrowException, *_BROKEN) as error:
         if len(cells) == 1:
             reasons[0] = reasons[0] or f"{name}: cannot read {cells[0]!r:.80} as {kind}: {error}"[:_MOST]
@@ -213,4 +213,4 @@ def _sound(cells: list[Any], kind: pa.DataType, name: str, reasons: list[str | N
             parts.append(_sound([cell], kind, name, why))
             reasons[at] = why[0]
         return pa.concat_arrays(parts)
-    return found
+    return column

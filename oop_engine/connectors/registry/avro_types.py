@@ -35,7 +35,7 @@ _DEEPEST = 20
 _UUID_BYTES = 16
 
 
-def arrow_type(of: Any, named: Mapping[str, Any], depth: int = 0) -> pa.DataType | None:
+def arrow_type(declared: Any, named: Mapping[str, Any], depth: int = 0) -> pa.DataType | None:
     """Return the type of the values of a schema; None: they have none in common (a union), or it contains itself.
 
     ``named``: the schemas with names that were defined before.
@@ -47,27 +47,33 @@ def arrow_type(of: Any, named: Mapping[str, Any], depth: int = 0) -> pa.DataType
     """
     if depth > _DEEPEST:
         return None
-    if isinstance(of, list):
-        kinds = [each for each in of if each != "null"]
+    if isinstance(declared, list):
+        kinds = [each for each in declared if each != "null"]
         return arrow_type(kinds[0], named, depth + 1) if len(kinds) == 1 else _of_none(kinds)
-    if isinstance(of, str):
+    if isinstance(declared, str):
         return (
-            _PLAIN[of] if of in _PLAIN else arrow_type(named[of], named, depth + 1) if of in named else None
+            _PLAIN[declared]
+            if declared in _PLAIN
+            else arrow_type(named[declared], named, depth + 1)
+            if declared in named
+            else None
         )
-    if (found := _logical(of)) is not None:
-        return found
-    match of["type"]:
+    if (logical := _logical(declared)) is not None:
+        return logical
+    match declared["type"]:
         case "record" | "error":
-            fields = [(each["name"], arrow_type(each["type"], named, depth + 1)) for each in of["fields"]]
+            fields = [
+                (each["name"], arrow_type(each["type"], named, depth + 1)) for each in declared["fields"]
+            ]
             return None if any(kind is None for _, kind in fields) else pa.struct(fields)
         case "array":
-            kind = arrow_type(of["items"], named, depth + 1)
+            kind = arrow_type(declared["items"], named, depth + 1)
             return None if kind is None else pa.list_(kind)
         case "map":
-            kind = arrow_type(of["values"], named, depth + 1)
+            kind = arrow_type(declared["values"], named, depth + 1)
             return None if kind is None else pa.map_(pa.string(), kind)
         case "fixed":
-            return pa.binary(of["size"])
+            return pa.binary(declared["size"])
         case other:
             return arrow_type(other, named, depth + 1)
 
@@ -76,39 +82,43 @@ def _of_none(kinds: list[Any]) -> pa.DataType | None:
     return None if kinds else pa.null()
 
 
-def _logical(of: Mapping[str, Any]) -> pa.DataType | None:
+def _logical(declared: Mapping[str, Any]) -> pa.DataType | None:
     """Return the type of a logical type, where it is one on its type."""
-    match of.get("logicalType"), of["type"]:
-        case "decimal", "bytes" | "fixed" if 0 <= of.get("scale", 0) <= of.get("precision", 0) <= _DIGITS:
-            return pa.decimal256(of["precision"], of.get("scale", 0))
+    match declared.get("logicalType"), declared["type"]:
+        case "decimal", "bytes" | "fixed" if (
+            0 <= declared.get("scale", 0) <= declared.get("precision", 0) <= _DIGITS
+        ):
+            return pa.decimal256(declared["precision"], declared.get("scale", 0))
         case ((("date" | "time-millis") as name), "int"):
             return _TIMES[name]
-        case "uuid", "string" | "fixed" if _is_uuid(of):
+        case "uuid", "string" | "fixed" if _is_uuid(declared):
             return pa.string()
         case name, "long" if name in _TIMES and name not in ("date", "time-millis"):
             return _TIMES[name]
     return None
 
 
-def _is_uuid(of: Mapping[str, Any]) -> bool:
-    return of["type"] == "string" or (of["type"] == "fixed" and of.get("size") == _UUID_BYTES)
+def _is_uuid(declared: Mapping[str, Any]) -> bool:
+    return declared["type"] == "string" or (
+        declared["type"] == "fixed" and declared.get("size") == _UUID_BYTES
+    )
 
 
-def without_times(of: Any, times: Collection[str] = frozenset(_TIMES)) -> Any:
+def without_times(declared: Any, times: Collection[str] = frozenset(_TIMES)) -> Any:
     """Return a schema in which moments, times and days (``times``: these logical types) are numbers, UUIDs texts."""
-    if isinstance(of, list):
-        return [without_times(each, times) for each in of]
-    if not isinstance(of, dict):
-        return of
-    found = {name: without_times(each, times) if name in _INNER else each for name, each in of.items()}
-    logical = found.get("logicalType")
-    if logical == "uuid" and found.get("type") == "fixed" and _is_uuid(found):
-        found["logicalType"] = _UUID_OF_BYTES
+    if isinstance(declared, list):
+        return [without_times(each, times) for each in declared]
+    if not isinstance(declared, dict):
+        return declared
+    plain = {name: without_times(each, times) if name in _INNER else each for name, each in declared.items()}
+    logical = plain.get("logicalType")
+    if logical == "uuid" and plain.get("type") == "fixed" and _is_uuid(plain):
+        plain["logicalType"] = _UUID_OF_BYTES
     elif logical == "uuid" or logical in times:
-        del found["logicalType"]
-    if "fields" in found:
-        found["fields"] = [{**each, "type": without_times(each["type"], times)} for each in found["fields"]]
-    return found
+        del plain["logicalType"]
+    if "fields" in plain:
+        plain["fields"] = [{**each, "type": without_times(each["type"], times)} for each in plain["fields"]]
+    return plain
 
 
 def read_uuids(fastavro: Any) -> None:
@@ -132,18 +142,18 @@ def avro_record(fields: pa.Schema, name: str, place: str) -> dict[str, Any]:
 
 
 def _record(fields: Any, name: str, place: str) -> dict[str, Any]:
-    found = []
+    declared = []
     for field in fields:
         if not _NAME.match(field.name):
             msg = f"{place}: column {field.name!r}: a name of Avro has letters, digits and _ alone: rename it (Project)"
             raise GraphError(msg)
         kind = _avro(field.type, f"{name}_{field.name}", f"{place}: column {field.name!r}")
-        found.append(
+        declared.append(
             {"name": field.name, "type": ["null", kind], "default": None}
             if field.nullable and kind != "null"
             else {"name": field.name, "type": kind}
         )
-    return {"type": "record", "name": name, "fields": found}
+    return {"type": "record", "name": name, "fields": declared}
 
 
 def _avro(kind: pa.DataType, name: str, place: str) -> Any:
@@ -160,10 +170,10 @@ def _avro(kind: pa.DataType, name: str, place: str) -> Any:
         return {"type": "array", "items": _record(pairs, name, place)}
     if types.is_nested(kind):
         return {"type": "array", "items": ["null", _avro(kind.value_type, name, place)]}
-    if (found := _scalar(kind)) is None:
+    if (scalar := _scalar(kind)) is None:
         msg = f"{place} is {kind}, which Avro has no type for: cast it in the graph, to int64 or string"
         raise GraphError(msg)
-    return found
+    return scalar
 
 
 def _scalar(kind: pa.DataType) -> Any:
@@ -189,4 +199,4 @@ def _scalar(kind: pa.DataType) -> Any:
         "string": (types.is_string, types.is_large_string),
         "bytes": (types.is_binary, types.is_large_binary, types.is_fixed_size_binary),
     }  # fmt: skip
-    return next((name for name, of in tests.items() if any(test(kind) for test in of)), None)
+    return next((name for name, kinds in tests.items() if any(test(kind) for test in kinds)), None)

@@ -91,23 +91,23 @@ def _read(fastavro: Any, given: tuple[str, str, Mapping[str, str]]) -> tuple[Any
     return parsed, {"fields": parts}
 
 
-def _records(schema: Any, found: dict[str, Any]) -> dict[str, Any]:
+def _records(schema: Any, records: dict[str, Any]) -> dict[str, Any]:
     """Return the records in a schema by their names: that of ``after`` is the one that ``before`` defines."""
     if isinstance(schema, list):
         for each in schema:
-            _records(each, found)
+            _records(each, records)
     elif isinstance(schema, dict):
         if schema.get("type") == "record":
             name = schema["name"]
-            found[name] = found[f"{schema.get('namespace', '')}.{name}".lstrip(".")] = schema
+            records[name] = records[f"{schema.get('namespace', '')}.{name}".lstrip(".")] = schema
         for each in [
             *schema.get("fields", []),
             schema.get("type"),
             schema.get("items"),
             schema.get("values"),
         ]:
-            _records(each, found)
-    return found
+            _records(each, records)
+    return records
 
 
 def _described(schema: Any, records: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -125,6 +125,6 @@ def _name_of(schema: Any) -> str | None:
     """Return the name of the type of a field, as Debezium has it."""
     for each in schema if isinstance(schema, list) else [schema]:
         if isinstance(each, dict):
-            found = each.get("connect.name") or _LOGICAL.get(each.get("logicalType", ""))
-            return None if found is None else str(found)
+            name = each.get("connect.name") or _LOGICAL.get(each.get("logicalType", ""))
+            return None if name is None else str(name)
     return None

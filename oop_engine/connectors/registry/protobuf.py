@@ -60,8 +60,8 @@ class Protobuf(DeclaredFormat):
         file = protobuf_file(fields, topic, place)
         text = b64encode(file.SerializeToString()).decode()
         number = await self._schemas(place).register(self._subject or f"{topic}-value", text, "PROTOBUF")
-        of = message_types(text, {}, place).message_types_by_name[file.message_type[0].name]
-        make = library("google.protobuf.message_factory", "protobuf", place).GetMessageClass(of)
+        message_type = message_types(text, {}, place).message_types_by_name[file.message_type[0].name]
+        make = library("google.protobuf.message_factory", "protobuf", place).GetMessageClass(message_type)
 
         def payloads_of(rows: pa.RecordBatch) -> list[bytes]:
             messages = [make() for _ in range(rows.num_rows)]
@@ -123,12 +123,14 @@ class _ProtobufMessages(RegistryMessages):
 
     def _type_of(self, schema: Any, path: list[int]) -> _Type:
         errors = library("google.protobuf.message", "protobuf", self.place)
-        of = _type_at(schema, path)
-        make = library("google.protobuf.message_factory", "protobuf", self.place).GetMessageClass(of)
-        there = of.fields_by_name
-        found = [(each.name, there[each.name], each.type) for each in self.columns if each.name in there]
-        others = [field.name for field in of.fields if field.name not in self.columns.names]
-        return _Type(make.FromString, errors.DecodeError, found, others)
+        message_type = _type_at(schema, path)
+        make = library("google.protobuf.message_factory", "protobuf", self.place).GetMessageClass(
+            message_type
+        )
+        there = message_type.fields_by_name
+        columns = [(each.name, there[each.name], each.type) for each in self.columns if each.name in there]
+        others = [field.name for field in message_type.fields if field.name not in self.columns.names]
+        return _Type(make.FromString, errors.DecodeError, columns, others)
 
 
 class _Type(NamedTuple):
@@ -142,11 +144,11 @@ class _Type(NamedTuple):
 
 def _type_at(schema: Any, path: list[int]) -> Any:
     """Return the message type at a path of numbers."""
-    types, found = list(schema.message_types_by_name.values()), None
+    types, message_type = list(schema.message_types_by_name.values()), None
     for number in path:
         if not 0 <= number < len(types):
             msg = f"its schema has no message type at {path}"
             raise ValueError(msg)
-        found = types[number]
-        types = list(found.nested_types)
-    return found
+        message_type = types[number]
+        types = list(message_type.nested_types)
+    return message_type

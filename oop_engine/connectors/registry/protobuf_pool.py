@@ -39,16 +39,16 @@ def message_types(text: str, references: dict[str, str], place: str) -> Any:
 
 
 def _descriptor(text: str, name: str, place: str) -> Any:
-    found = library("google.protobuf.descriptor_pb2", "protobuf", place).FileDescriptorProto()
+    descriptor = library("google.protobuf.descriptor_pb2", "protobuf", place).FileDescriptorProto()
     errors = library("google.protobuf.message", "protobuf", place)
     try:
-        found.ParseFromString(b64decode(text, validate=True))
+        descriptor.ParseFromString(b64decode(text, validate=True))
     except (Base64Error, errors.DecodeError, UnicodeError) as error:
         msg = "it is no descriptor of Protobuf"
         raise ValueError(msg) from error
     if name:
-        found.name = name
-    return found
+        descriptor.name = name
+    return descriptor
 
 
 def _add(pool: Any, file: Any, known: dict[str, Any], added: set[str]) -> None:
@@ -81,11 +81,11 @@ def is_descriptor(text: str) -> bool:
 def known_files() -> dict[str, Any]:
     """Return the descriptors of files that schemas import without a reference, by name."""
     descriptors = library("google.protobuf.descriptor_pb2", "protobuf", "Protobuf")
-    found: dict[str, Any] = {}
+    files: dict[str, Any] = {}
     waiting = [library(name, "protobuf", "Protobuf").DESCRIPTOR for name in _KNOWN]
     while waiting:
         file = waiting.pop()
-        if file.name not in found:
-            found[file.name] = descriptors.FileDescriptorProto.FromString(file.serialized_pb)
+        if file.name not in files:
+            files[file.name] = descriptors.FileDescriptorProto.FromString(file.serialized_pb)
             waiting += file.dependencies
-    return found
+    return files

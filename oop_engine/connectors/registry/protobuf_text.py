@@ -56,19 +56,19 @@ def _compiled(texts: dict[str, str], others: dict[str, str]) -> dict[str, str]:
         )
         if done.returncode:
             raise ValueError(done.stderr.replace(f"{folder / 'texts'}/", "") or "it cannot be compiled")
-        found = descriptors.FileDescriptorSet.FromString(made.read_bytes()).file
-    return {file.name: b64encode(file.SerializeToString()).decode() for file in found}
+        files = descriptors.FileDescriptorSet.FromString(made.read_bytes()).file
+    return {file.name: b64encode(file.SerializeToString()).decode() for file in files}
 
 
 def _set_of(others: dict[str, str], descriptors: Any) -> Any:
     """Return the descriptors of files that texts may import."""
-    found = descriptors.FileDescriptorSet()
-    found.file.extend(known_files().values())
+    files = descriptors.FileDescriptorSet()
+    files.file.extend(known_files().values())
     for name, each in others.items():
         file = descriptors.FileDescriptorProto.FromString(b64decode(each))
         file.name = name
-        found.file.append(file)
-    return found
+        files.file.append(file)
+    return files
 
 
 def _write(folder: Path, name: str, text: str) -> None:

@@ -67,11 +67,11 @@ def _declare(added: Any, message: Any, kind: pa.DataType, path: str, place: str)
         added.type_name = path + entry
         inner = message.nested_type.add(name=entry)
         inner.options.map_entry = True
-        for number, (name, of) in enumerate((("key", kind.key_type), ("value", kind.item_type)), 1):
+        for number, (name, part_type) in enumerate((("key", kind.key_type), ("value", kind.item_type)), 1):
             _declare_scalar(
                 inner.field.add(name=name, number=number, label=_OPTIONAL),
                 inner,
-                of,
+                part_type,
                 path + entry + ".",
                 place,
             )
@@ -175,9 +175,9 @@ def _cells(column: pa.Array) -> Cells:
     if types.is_struct(kind):
         names = [field.name for field in kind]
         rows = zip(*map(_cells, column.flatten()), strict=True) if names else [()] * len(column)
-        found: Cells = [dict(zip(names, row, strict=True)) for row in rows]
+        cells: Cells = [dict(zip(names, row, strict=True)) for row in rows]
         return [
-            row if there else None for row, there in zip(found, column.is_valid().to_pylist(), strict=True)
+            row if there else None for row, there in zip(cells, column.is_valid().to_pylist(), strict=True)
         ]
     if types.is_map(kind):
         pairs = _lists(column.cast(pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)]))))
@@ -199,8 +199,8 @@ def _cells(column: pa.Array) -> Cells:
 
 def _lists(column: pa.Array) -> Cells:
     lengths = column.value_lengths().fill_null(0).to_pylist()
-    cells, at, found = _cells(column.flatten()), 0, list[Any]()
+    cells, at, lists = _cells(column.flatten()), 0, list[Any]()
     for length, there in zip(lengths, column.is_valid().to_pylist(), strict=True):
-        found.append(cells[at : at + length] if there else None)
+        lists.append(cells[at : at + length] if there else None)
         at += length
-    return found
+    return lists

@@ -21,17 +21,17 @@ def value_of(message: Any, field: Any, kind: pa.DataType | None) -> Any:
 
     ``kind``: the declared type, whose fields are taken of a nested message; None: all are.
     """
-    found = getattr(message, field.name)
+    value = getattr(message, field.name)
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
         item = field.message_type.fields_by_name["value"]
         inner = kind.item_type if kind is not None and pa.types.is_map(kind) else None
-        return {key: _one(found[key], item, inner) for key in found}
+        return {key: _one(value[key], item, inner) for key in value}
     if field.is_repeated:
         inner = kind.value_type if kind is not None and _is_list(kind) else None
-        return [_one(each, field, inner) for each in found]
+        return [_one(each, field, inner) for each in value]
     if field.has_presence and not message.HasField(field.name):
         return None
-    return _one(found, field, kind)
+    return _one(value, field, kind)
 
 
 def _one(value: Any, field: Any, kind: pa.DataType | None) -> Any:
@@ -40,14 +40,18 @@ def _one(value: Any, field: Any, kind: pa.DataType | None) -> Any:
         return str(value) if there is None else there.name
     if field.type != _MESSAGE and field.message_type is None:
         return value
-    of = field.message_type
-    if (make := _KNOWN.get(of.full_name)) is not None:
+    message_type = field.message_type
+    if (make := _KNOWN.get(message_type.full_name)) is not None:
         return make(value)
-    if of.full_name in _WRAPPERS:
+    if message_type.full_name in _WRAPPERS:
         return value.value
     names = [each.name for each in kind] if kind is not None and pa.types.is_struct(kind) else None
     kinds = {} if kind is None or names is None else {each.name: each.type for each in kind}
-    wanted = of.fields if names is None else [of.fields_by_name[n] for n in names if n in of.fields_by_name]
+    wanted = (
+        message_type.fields
+        if names is None
+        else [message_type.fields_by_name[n] for n in names if n in message_type.fields_by_name]
+    )
     return {each.name: value_of(value, each, kinds.get(each.name)) for each in wanted}
 
 

@@ -52,8 +52,8 @@ class RegistryMessages(MessageFormat):
 
     def messages(self, data: Any) -> Iterator[Message]:
         """Yield the rows of payloads."""
-        for number, some in groupby([data] if isinstance(data, bytes) else data, head_of):
-            payloads = list(some)
+        for number, members in groupby([data] if isinstance(data, bytes) else data, head_of):
+            payloads = list(members)
             columns, reasons = self._columns(number, payloads)
             if any(reasons):
                 shown = [

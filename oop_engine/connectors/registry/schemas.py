@@ -70,43 +70,45 @@ class Schemas:
 
     def unknown(self, payloads: list[bytes]) -> set[int]:
         """Return the ids of messages whose schemas have to be asked for."""
-        found = {number for payload in payloads if isinstance(number := head_of(payload), int)}
+        numbers = {number for payload in payloads if isinstance(number := head_of(payload), int)}
         now = wall()
         return {
             number
-            for number in found - self._known.keys()
+            for number in numbers - self._known.keys()
             if now - self._missing.get(number, -_AGAIN_S) >= _AGAIN_S
         }
 
     async def fetch_one(self, number: int) -> None:
         """Fetch a schema once."""
-        found = await on_thread(self._asked, lambda client: self._schema(client, number))
+        schema = await on_thread(self._asked, lambda client: self._schema(client, number))
         self._link.here()
-        if found is None:
+        if schema is None:
             self._missing[number] = wall()
         else:
-            self._known[number] = found
+            self._known[number] = schema
 
     async def register(self, subject: str, text: str, kind: str) -> int:
         """Return the id of a schema, which is registered if it is not there."""
-        of = library("confluent_kafka.schema_registry", self._extra, self._place).Schema
-        found = await on_thread(self._asked, lambda client: client.register_schema(subject, of(text, kind)))
-        return int(found)
+        make = library("confluent_kafka.schema_registry", self._extra, self._place).Schema
+        number = await on_thread(
+            self._asked, lambda client: client.register_schema(subject, make(text, kind))
+        )
+        return int(number)
 
     def _schema(self, client: Any, number: int) -> Any:
         """Return a schema with those that it refers to: name and text of each."""
-        found = client.get_schema(number, fmt=self._form)
-        references = self._references(client, found.references, {})
-        return self._as_stored((found.schema_str, found.schema_type, references))
+        schema = client.get_schema(number, fmt=self._form)
+        references = self._references(client, schema.references, {})
+        return self._as_stored((schema.schema_str, schema.schema_type, references))
 
-    def _references(self, client: Any, references: Any, found: dict[str, str]) -> dict[str, str]:
+    def _references(self, client: Any, references: Any, texts: dict[str, str]) -> dict[str, str]:
         for each in references or ():
-            if each.name not in found:
+            if each.name not in texts:
                 there = client.get_version(each.subject, each.version, fmt=self._form).schema
-                found[each.name] = ""
-                self._references(client, there.references, found)
-                found[each.name] = found.pop(each.name) or there.schema_str  # behind those that it refers to
-        return found
+                texts[each.name] = ""
+                self._references(client, there.references, texts)
+                texts[each.name] = texts.pop(each.name) or there.schema_str  # behind those that it refers to
+        return texts
 
     def _asked(self, ask: Any) -> Any:
         """Return the answer of the registry; None: it has no such schema."""

@@ -47,11 +47,11 @@ def indexes_of(payload: bytes) -> tuple[list[int], int]:
     count, at = _zigzag(payload, HEAD)
     if not count:
         return [0], at
-    found = []
+    indexes = []
     for _ in range(count):
         index, at = _zigzag(payload, at)
-        found.append(index)
-    return found, at
+        indexes.append(index)
+    return indexes, at
 
 
 def _zigzag(data: bytes, at: int) -> tuple[int, int]:

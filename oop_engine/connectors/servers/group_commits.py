@@ -36,10 +36,12 @@ class GroupCommits:
         A consumer cannot be closed while a commit of its own is under way: it waits 45 s for brokers that are away, and
         for ever for those that have fallen silent.
         """
-        found = [kafka.TopicPartition(topic, int(number), at, self._token) for number, at in offsets.items()]
-        of_group = kafka.ConsumerGroupTopicPartitions(self._group, found)
-        asked = admin.alter_consumer_group_offsets([of_group], request_timeout=link.ANSWER_S)
-        self._last = asked[self._group]
+        partitions = [
+            kafka.TopicPartition(topic, int(number), at, self._token) for number, at in offsets.items()
+        ]
+        of_group = kafka.ConsumerGroupTopicPartitions(self._group, partitions)
+        futures = admin.alter_consumer_group_offsets([of_group], request_timeout=link.ANSWER_S)
+        self._last = futures[self._group]
         self._sent |= {int(number): at for number, at in offsets.items()}
 
     def finish(self) -> None:
@@ -51,10 +53,10 @@ class GroupCommits:
         """Warn once if somebody else commits in this group; raises the library's error if no broker answers."""
         if self._warned or not self._sent:
             return
-        asked = [kafka.TopicPartition(topic, number) for number in self._sent]
-        for found in consumer.committed(asked, timeout=answer_s):
-            own = (found.metadata or self._token) == self._token and found.offset <= self._sent[
-                found.partition
+        partitions = [kafka.TopicPartition(topic, number) for number in self._sent]
+        for committed in consumer.committed(partitions, timeout=answer_s):
+            own = (committed.metadata or self._token) == self._token and committed.offset <= self._sent[
+                committed.partition
             ]
             if not own:
                 self._warned = True

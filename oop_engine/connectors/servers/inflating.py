@@ -26,13 +26,13 @@ def inflating(encoding: str) -> Callable[[bytes], Iterator[bytes]] | None:
         return lambda chunk: iter([chunk])
     if encoding not in _WINDOWS:
         return None
-    found = zlib.decompressobj(_WINDOWS[encoding])
+    inflater = zlib.decompressobj(_WINDOWS[encoding])
 
     def unpack(chunk: bytes) -> Iterator[bytes]:
         left = chunk
         while True:
-            piece = found.decompress(left, _PIECE)
-            left = found.unconsumed_tail
+            piece = inflater.decompress(left, _PIECE)
+            left = inflater.unconsumed_tail
             if piece:
                 yield piece
             if not left and len(piece) < _PIECE:

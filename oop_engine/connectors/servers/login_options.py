@@ -37,30 +37,30 @@ class Login(NamedTuple):
         >>> Login("me", "secret", True, None, None, None, "PLAIN").for_kafka()["security.protocol"]
         'SASL_SSL'
         """
-        found: dict[str, Any] = {}
+        options: dict[str, Any] = {}
         if self.user is not None:
-            found |= {
+            options |= {
                 "sasl.mechanism": self.mechanism,
                 "sasl.username": self.user,
                 "sasl.password": self.password,
             }
         if self.user is not None or self.tls:
             sasl = "SASL_" if self.user is not None else ""
-            found["security.protocol"] = f"{sasl}{'SSL' if self.tls else 'PLAINTEXT'}"
+            options["security.protocol"] = f"{sasl}{'SSL' if self.tls else 'PLAINTEXT'}"
         files = {"ca": self.ca, "certificate": self.cert, "key": self.private_key}
-        return found | {f"ssl.{name}.location": path for name, path in files.items() if path is not None}
+        return options | {f"ssl.{name}.location": path for name, path in files.items() if path is not None}
 
     def for_nats(self) -> dict[str, Any]:
         """Return the options of ``nats.connect``."""
-        found: dict[str, Any] = {} if self.user is None else {"user": self.user, "password": self.password}
-        return found | ({"tls": self._context()} if self.tls else {})
+        options: dict[str, Any] = {} if self.user is None else {"user": self.user, "password": self.password}
+        return options | ({"tls": self._context()} if self.tls else {})
 
     def for_mqtt(self) -> dict[str, Any]:
         """Return the options of ``Mqtt``."""
-        found: dict[str, Any] = (
+        options: dict[str, Any] = (
             {} if self.user is None else {"username": self.user, "password": self.password}
         )
-        return found | ({"tls": self._context()} if self.tls else {})
+        return options | ({"tls": self._context()} if self.tls else {})
 
     def redis_url(self, server: str, database: str) -> str:
         """Return the address of a database of Redis."""
@@ -82,10 +82,10 @@ class Login(NamedTuple):
         return f"postgresql://{user}{server}/{database}{'?' * bool(query)}{query}"
 
     def _context(self) -> ssl.SSLContext:
-        found = ssl.create_default_context(cafile=self.ca)
+        context = ssl.create_default_context(cafile=self.ca)
         if self.cert is not None:
-            found.load_cert_chain(self.cert, self.private_key)
-        return found
+            context.load_cert_chain(self.cert, self.private_key)
+        return context
 
 
 def login_of(place: str, options: dict[str, str], variable: str | None) -> Login:

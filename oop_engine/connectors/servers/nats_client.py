@@ -69,16 +69,16 @@ class _Headers(dict[str, str]):
         pairs = [
             (name.strip().decode(errors="replace"), value.strip()) for name, colon, value in lines if colon
         ]
-        found = cls((name, value.decode(errors="replace")) for name, value in pairs)
-        found.pairs = pairs
-        return found
+        headers = cls((name, value.decode(errors="replace")) for name, value in pairs)
+        headers.pairs = pairs
+        return headers
 
 
 def headers_of(message: Any) -> list[tuple[str, bytes]]:
     """Return name and value of each header of a message."""
-    if isinstance(found := message.headers or {}, _Headers):
-        return found.pairs
-    return [(name, value.encode()) for name, value in found.items()]
+    if isinstance(headers := message.headers or {}, _Headers):
+        return headers.pairs
+    return [(name, value.encode()) for name, value in headers.items()]
 
 
 async def _is_full(server: str) -> bool:

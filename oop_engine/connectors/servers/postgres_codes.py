@@ -68,8 +68,8 @@ def _libpq(module: str) -> Any:
     """Return the libpq that psycopg uses, by its module; None: it has none that can be asked."""
     file = getattr(sys.modules[module], "__file__", None) or ""
     try:
-        found = ctypes.CDLL(ctypes.util.find_library("pq") if file.endswith(".py") else file)
-        found.PQsetErrorVerbosity.argtypes = [ctypes.c_void_p, ctypes.c_int]
+        libpq = ctypes.CDLL(ctypes.util.find_library("pq") if file.endswith(".py") else file)
+        libpq.PQsetErrorVerbosity.argtypes = [ctypes.c_void_p, ctypes.c_int]
     except (OSError, AttributeError):
         return None
-    return found
+    return libpq

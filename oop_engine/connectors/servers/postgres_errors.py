@@ -108,5 +108,5 @@ def _refuses(error: Any, words: str) -> bool:
     if isinstance(error, psycopg.Error) and not isinstance(error, psycopg.OperationalError):
         return True  # of psycopg itself: a value, or a statement
     connection = getattr(error, "pgconn", None)
-    asked = connection is not None and connection.needs_password
-    return bool(asked) or any(sign in words for sign in _WORDS_OF_REFUSALS)
+    needs_password = connection is not None and connection.needs_password
+    return bool(needs_password) or any(sign in words for sign in _WORDS_OF_REFUSALS)

@@ -45,10 +45,10 @@ class Publication:
 
         Logs whether it is empty, and operations that it leaves out.  Raises errors of psycopg.
         """
-        found = await (await connection.execute(_PUBLISHED, [self._name])).fetchone()
-        if found is None:
+        published = await (await connection.execute(_PUBLISHED, [self._name])).fetchone()
+        if published is None:
             return None
-        every, *sent = found
+        every, *sent = published
         rows = await (await connection.execute(_TABLES, [self._name])).fetchall()
         there = {table if space == "public" else f"{space}.{table}" for space, table in rows}
         wanted = [name for name in _KINDS if name in self._wanted]
@@ -87,28 +87,28 @@ async def slot_start(
         if await publication.look(about, ()) is None:
             msg = f"{place}: there is no such publication: CREATE PUBLICATION ... FOR TABLE ..."
             raise SetupError(msg)
-        found = await (await about.execute(_FOUND, [slot])).fetchone()
-        if found is None and position is None:
+        slot_row = await (await about.execute(_FOUND, [slot])).fetchone()
+        if slot_row is None and position is None:
             limit.reschedule(None)
             (made,) = await (await about.execute(_MADE, [slot])).fetchone()
             return lsn_of(made)
-        _check(place, found, position)
-        return lsn_of(found[0])
+        _check(place, slot_row, position)
+        return lsn_of(slot_row[0])
 
 
-def _check(place: str, found: Any, position: LogPlace | None) -> None:
+def _check(place: str, slot_row: Any, position: LogPlace | None) -> None:
     """Raise an error if the slot is of another kind, or cannot go on from a position."""
-    if found is not None and (found[2] != "pgoutput" or found[4] != found[5]):
-        plugin = found[2] != "pgoutput"
-        of = f"the plugin {found[2]!r}, not pgoutput" if plugin else f"the database {found[4]!r}"
-        msg = f"{place}: is a slot of {of}: give another name of a slot"
+    if slot_row is not None and (slot_row[2] != "pgoutput" or slot_row[4] != slot_row[5]):
+        plugin = slot_row[2] != "pgoutput"
+        owner = f"the plugin {slot_row[2]!r}, not pgoutput" if plugin else f"the database {slot_row[4]!r}"
+        msg = f"{place}: is a slot of {owner}: give another name of a slot"
         raise SetupError(msg)
-    at = position or LogPlace(0 if found is None else lsn_of(found[0]))
-    if found is None:
+    at = position or LogPlace(0 if slot_row is None else lsn_of(slot_row[0]))
+    if slot_row is None:
         raise at.gone(place, "there is no such slot any more")
-    if found[1] == "lost":
+    if slot_row[1] == "lost":
         raise at.gone(place, "the server has removed the log of the slot")
-    if lsn_of(found[0]) > at.lsn:
-        raise at.gone(place, f"the slot has gone on to {found[0]}, or was made again there")
-    if at.lsn > lsn_of(found[3]):
-        raise at.gone(place, f"the log ends at {found[3]}: is it another server?")
+    if lsn_of(slot_row[0]) > at.lsn:
+        raise at.gone(place, f"the slot has gone on to {slot_row[0]}, or was made again there")
+    if at.lsn > lsn_of(slot_row[3]):
+        raise at.gone(place, f"the log ends at {slot_row[3]}: is it another server?")

@@ -17,8 +17,8 @@ def quiet_about(address: Address, *loggers: str) -> Iterator[None]:
 
     def clean(record: logging.LogRecord) -> bool:
         text = record.getMessage()
-        if (found := address.clean(text)) != " ".join(text.split()):
-            record.msg, record.args = found, ()
+        if (cleaned := address.clean(text)) != " ".join(text.split()):
+            record.msg, record.args = cleaned, ()
         return True
 
     for name in loggers:

@@ -43,11 +43,11 @@ def refused_by_http(status: int | None) -> bool:
 
 
 def _chain(error: BaseException | None) -> list[BaseException]:
-    found = list[BaseException]()
-    while error is not None and error not in found:
-        found.append(error)
+    errors = list[BaseException]()
+    while error is not None and error not in errors:
+        errors.append(error)
         error = error.__cause__ or error.__context__
-    return found
+    return errors
 
 
 def _first(error: BaseException) -> object:

@@ -85,8 +85,8 @@ class StreamLog:
         ):
             return  # messages were overwritten by later ones of their subjects, which ``note`` tells
         if self.last is not None and not state.first_seq - 1 <= self.last <= state.last_seq:
-            some = state.first_seq <= state.last_seq
-            there = f"it has {state.first_seq:,} to {state.last_seq:,}" if some else "it is empty"
+            has_messages = state.first_seq <= state.last_seq
+            there = f"it has {state.first_seq:,} to {state.last_seq:,}" if has_messages else "it is empty"
             msg = (
                 f"{self._place}: message {self.last + 1:,}, the next to read, is no longer there; {there}: "
                 f"keep messages for longer; {BEGIN_AGAIN}"
@@ -126,8 +126,8 @@ class StreamLog:
             return
         number, *known = self._mark
         with suppress(problems.NotFoundError, errors.TimeoutError):  # removed; no right to read a message
-            found = await jetstream.get_msg(stream, number)
-            content, at_ms = _mark(found.subject, found.data or b"", found.time)
+            message = await jetstream.get_msg(stream, number)
+            content, at_ms = _mark(message.subject, message.data or b"", message.time)
             if content != known[0] or abs(at_ms - known[1]) > _CLOSE_MS:
                 msg = (
                     f"{self._place}: message {number:,}, the last that was read, is another one now: the stream was "

@@ -59,10 +59,10 @@ class TopicLog:
 
     def other_id(self) -> tuple[str, str] | None:
         """Return the id that was known and that of now, if they differ; the first one that is asked for is known."""
-        found = self._asked()
-        if self.id is not None and found is not None and found != self.id:
-            return self.id, found
-        self.id = self.id or found
+        id_now = self._asked()
+        if self.id is not None and id_now is not None and id_now != self.id:
+            return self.id, id_now
+        self.id = self.id or id_now
         return None
 
     def note(self, message: Any) -> None:
@@ -71,10 +71,10 @@ class TopicLog:
 
     def check_message(self, message: Any) -> None:
         """Raise ``TraceError`` if a message that was read before is another one now."""
-        known, found = self.seen.get(str(message.partition())), _mark(message)
-        if known is not None and known[0] == found[0] and known != found:
+        known, mark = self.seen.get(str(message.partition())), _mark(message)
+        if known is not None and known[0] == mark[0] and known != mark:
             msg = (
-                f"{self._place}, partition {message.partition()}: message {found[0]:,}, the last that was read, is "
+                f"{self._place}, partition {message.partition()}: message {mark[0]:,}, the last that was read, is "
                 f"another one now: the topic was made again, or restored: {BEGIN_AGAIN}"
             )
             raise TraceError(msg)
@@ -95,14 +95,14 @@ class TopicLog:
         if not self._has_ids:
             return None
         try:
-            asked = self.admin.describe_topics(
+            described = self.admin.describe_topics(
                 kafka.TopicCollection([self._topic]), request_timeout=_ANSWER_S
             )
-            found = str(asked[self._topic].result(timeout=_ANSWER_S).topic_id)
+            id_now = str(described[self._topic].result(timeout=_ANSWER_S).topic_id)
         except (kafka.KafkaException, TimeoutError):
             self._has_ids = self.id is not None
             return None
-        return found if any(sign not in "A=-" for sign in found) else None
+        return id_now if any(sign not in "A=-" for sign in id_now) else None
 
 
 def offsets_of(position: dict[str, Any]) -> dict[str, int]:

@@ -56,7 +56,7 @@ class HeldSink(LiveSink, ABC):
             msg += did_you_mean(self._key, schema.names)
             raise SetupError(msg)
         self._run = run
-        self._repeated = {epoch for of, epoch, *_ in prepared if of == run}
+        self._repeated = {epoch for run_of, epoch, *_ in prepared if run_of == run}
         await self.connect()
         if isinstance(self._format, DeclaredFormat):
             self._payloads_of = await self._format.writer(schema.fields, self.topic, self.place)
@@ -66,12 +66,12 @@ class HeldSink(LiveSink, ABC):
         keys: Sequence[Any] = [None] * len(page)
         if self._key is not None:
             keys = values_of(page.column(self._key))
-        found = [
+        messages = [
             (None if key is None else str(key), payload)
             for key, payload in zip(keys, self._fitting(page), strict=False)
             if payload is not None
         ]
-        self._messages.setdefault(epoch, []).extend(found)
+        self._messages.setdefault(epoch, []).extend(messages)
 
     def _made(self, page: Page) -> list[bytes]:
         if self._payloads_of is not None:

@@ -139,10 +139,10 @@ class JetStreamSubject(HeldSink):
         """Raise ``SetupError`` if no stream takes the subject up any more; nothing if the server is just away."""
         try:
             await self._begin()
-        except self.failures as found:
+        except self.failures as failure:
             await self.close()
-            if isinstance(found, self._errors.NotFoundError):
-                raise SetupError(self._reason(found)) from self._address.cause(error)
+            if isinstance(failure, self._errors.NotFoundError):
+                raise SetupError(self._reason(failure)) from self._address.cause(error)
 
     def _reason(self, error: Exception) -> str:
         if isinstance(error, self._errors.NotFoundError):
@@ -156,15 +156,15 @@ class JetStreamSubject(HeldSink):
 
     async def _unless_lost(self, work: Awaitable[T]) -> T:
         """Return an answer; raises ``ConnectionError`` as soon as the connection is lost, before an answer is late."""
-        asked, lost = asyncio.ensure_future(work), asyncio.ensure_future(self._lost.wait())
+        answer, lost = asyncio.ensure_future(work), asyncio.ensure_future(self._lost.wait())
         try:
-            await asyncio.wait({asked, lost}, return_when=asyncio.FIRST_COMPLETED)
-            if not asked.done():
+            await asyncio.wait({answer, lost}, return_when=asyncio.FIRST_COMPLETED)
+            if not answer.done():
                 msg = str(self._broken[-1]) if self._broken else "the server has closed the connection"
                 raise ConnectionError(msg)
-            return await asked
+            return await answer
         finally:
-            asked.cancel()
+            answer.cancel()
             lost.cancel()
 
     async def mark(self) -> list[Any]:
@@ -188,22 +188,22 @@ class JetStreamSubject(HeldSink):
                 del named[name]
         left = [*named.items()]
         for at in range(0, len(left), _AT_ONCE):
-            some = left[at : at + _AT_ONCE]
-            sent = (self._jetstream.publish(self._subject, data, headers={_ID: name}) for name, data in some)
+            part = left[at : at + _AT_ONCE]
+            sent = (self._jetstream.publish(self._subject, data, headers={_ID: name}) for name, data in part)
             for answer in await asyncio.gather(*sent):
                 self._taken_up.note(answer)
 
     async def _there(self, named: dict[str, bytes], mark: int) -> set[str]:
         """Return the ids that messages behind ``mark`` have."""
-        found = set[str]()
-        while len(found) < len(named):
+        names = set[str]()
+        while len(names) < len(named):
             try:
                 message = await self._jetstream.get_msg(self._stream, mark + 1, self._subject, next=True)
             except self._errors.NotFoundError:
                 break
             mark = message.seq
-            found |= {(message.headers or {}).get(_ID, "")} & named.keys()
-        return found
+            names |= {(message.headers or {}).get(_ID, "")} & named.keys()
+        return names
 
     async def close(self) -> None:
         """Disconnect."""

@@ -141,11 +141,11 @@ class KafkaTopic(HeldSink):
             admin = library("confluent_kafka.admin", "kafka", "KafkaTopic")
             topic = admin.ConfigResource(admin.ConfigResource.Type.TOPIC, self._topic)
             client = admin.AdminClient(common)  # which has to live until the answer
-            asked = client.describe_configs([topic], request_timeout=link.ANSWER_S / 2)
+            futures = client.describe_configs([topic], request_timeout=link.ANSWER_S / 2)
             with suppress(*self.failures, LookupError, TypeError, ValueError):
-                while not asked[topic].done() and not self._rights.leaves:
-                    wait([asked[topic]], _STEP_S)
-                self._limit = int(asked[topic].result(0)["max.message.bytes"].value)
+                while not futures[topic].done() and not self._rights.leaves:
+                    wait([futures[topic]], _STEP_S)
+                self._limit = int(futures[topic].result(0)["max.message.bytes"].value)
             self._limit = self._limit or sys.maxsize
         return self._limit
 

@@ -27,9 +27,11 @@ class Gathered(LiveSink):
 
     async def open(self, schema: Schema, run: str, prepared: Collection[Prepared]) -> None:
         """Forget pages that belong to no checkpoint."""
-        kept = {tuple(each) for each in prepared}
+        committed = {tuple(each) for each in prepared}
         self._pages, self._run = {}, run
-        self._prepared = {key: pages for key, pages in self._prepared.items() if key[0] != run or key in kept}
+        self._prepared = {
+            key: pages for key, pages in self._prepared.items() if key[0] != run or key in committed
+        }
 
     async def write(self, epoch: int, page: Page) -> None:
         """Keep a page."""

@@ -136,5 +136,5 @@ def _cell(name: str) -> str:
 
 def _last_byte(file: Any) -> bytes:
     file.seek(-1, os.SEEK_END)
-    found: bytes = file.read(1)
-    return found
+    byte: bytes = file.read(1)
+    return byte

@@ -72,9 +72,9 @@ class PartFiles(LiveSink):
         schema.require(self._key, "PartFiles: key")
         self._bytes_of([], 0)  # raises for columns that do not fit, now
         self._disk.make(self.folder)
-        kept = {hidden(name) for names in prepared for name in names}
+        committed = {hidden(name) for names in prepared for name in names}
         for name in self._disk.names(self.folder):
-            if name.startswith(".") and f"-{run}-" in name and name not in kept:
+            if name.startswith(".") and f"-{run}-" in name and name not in committed:
                 self._disk.remove(self.folder / name)
 
     async def write(self, epoch: int, page: Page) -> None:

@@ -78,8 +78,8 @@ def _exact(column: pa.Array, target: str, texts: Any) -> Iterator[Any]:
 
 def _integers(column: pa.Array) -> list[int | None]:
     kind = pa.int32() if column.type.bit_width == 32 else pa.int64()
-    found: list[int | None] = column.cast(kind).to_pylist()
-    return found
+    integers: list[int | None] = column.cast(kind).to_pylist()
+    return integers
 
 
 def _moments(column: pa.Array) -> Iterator[str | None]:

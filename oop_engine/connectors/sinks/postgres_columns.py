@@ -71,7 +71,7 @@ async def _columns(connection: Any, table: Any) -> dict[str, ColumnType]:
     named = table.as_string(connection)
     (there,) = await (await connection.execute("select to_regclass(%s) is not null", [named])).fetchone()
     rows = await (await connection.execute(_FOUND, [named])).fetchall() if there else []
-    return {name: ColumnType(written, kind) for name, written, kind in rows}
+    return {name: ColumnType(text, kind) for name, text, kind in rows}
 
 
 async def _alter(connection: Any, statements: TableStatements, change: str, name: str, kind: str) -> None:

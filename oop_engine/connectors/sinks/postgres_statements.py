@@ -77,7 +77,7 @@ class TableStatements:
         others = [each for each in self._names if each not in self._key]
         sets = self._joined(", ", [("{0} = excluded.{0}", others)], name)
         same = [("kept.{0} = gone.{0}", self._key), ("kept.{0} is not distinct from gone.{0}", others)]
-        found = {
+        names = {
             "table": name(*self._table.split(".")),
             "staged": name(self.staged),
             "epochs": name(EPOCHS),
@@ -86,7 +86,7 @@ class TableStatements:
             "replace": self._sql.SQL("update set {}").format(sets) if others else self._sql.SQL("nothing"),
             "same": self._joined(" and ", same, name),
         }
-        return self._sql.SQL(text).format(**{**found, **more})
+        return self._sql.SQL(text).format(**{**names, **more})
 
     def listed(self, names: Sequence[str], name: Any = None) -> Any:
         """Return names, with commas between them."""

@@ -79,7 +79,7 @@ class PostgresTable(LiveSink):
         self._names = schema.plain().names if self._net else schema.names
         self._read = [*self._names, *(name for name in schema.names if name not in self._names)]
         self._statements = TableStatements(self._table, self._key, self._names, net=self._net)
-        self._kept = {epoch for of, epoch, *_ in prepared if of == run}
+        self._kept = {epoch for run_of, epoch, *_ in prepared if run_of == run}
         try:
             self._connection = await self._connected()
             await self._answered(self._make())
@@ -212,7 +212,7 @@ class PostgresTable(LiveSink):
 
         All that is tried is undone: rows are tried one part after the other, since one may refuse another.
         """
-        found = dict[int, tuple[Exception, str]]()
+        misfits = dict[int, tuple[Exception, str]]()
 
         async def attempt(part: Sequence[int]) -> None:
             async with self._connection.transaction():
@@ -223,12 +223,12 @@ class PostgresTable(LiveSink):
             orders = await self._fetched(f"select oop_order {_STAGED} order by oop_order", [run, epoch])
             for order, reason in await self._fitting([order for (order,) in orders], attempt, error):
                 columns = "{columns}, oop_change" if self._net else "{columns}"
-                one = f"select to_json(one) from (select {columns} {_STAGED} and oop_order = %s) as one"
-                ((row,),) = await self._fetched(one, [run, epoch, order])
+                query = f"select to_json(one) from (select {columns} {_STAGED} and oop_order = %s) as one"
+                ((row,),) = await self._fetched(query, [run, epoch, order])
                 if self._net:
                     row[self._read[-1]] = row.pop(CHANGE)
-                found[order] = reason, json.dumps(row, default=str)
-        return found, len(orders)
+                misfits[order] = reason, json.dumps(row, default=str)
+        return misfits, len(orders)
 
     async def _fitting(
         self, rows: Sequence[Any], attempt: Callable[[Sequence[Any]], Awaitable[None]], error: Exception
@@ -244,11 +244,11 @@ class PostgresTable(LiveSink):
 
     async def _connected(self) -> Any:
         psycopg = library("psycopg", "postgres", "PostgresTable")
-        found = await connected(self._dsn)
-        register_cells(found)
+        connection = await connected(self._dsn)
+        register_cells(connection)
         with suppress(psycopg.Error):  # of a server that only speaks like Postgres
-            await found.execute(_ALIVE)
-        return found
+            await connection.execute(_ALIVE)
+        return connection
 
     async def _reached(self, work: Callable[[], Awaitable[T]]) -> T:
         """Return the result of some work, which can be repeated, on a new connection if the last one broke."""
@@ -289,8 +289,8 @@ class PostgresTable(LiveSink):
         return int((await self._executed(text, values)).rowcount)
 
     async def _fetched(self, text: str, values: Sequence[Any]) -> list[Any]:
-        found: list[Any] = await (await self._executed(text, values)).fetchall()
-        return found
+        rows: list[Any] = await (await self._executed(text, values)).fetchall()
+        return rows
 
     async def _executed(self, text: str, values: Sequence[Any]) -> Any:
         statement = self._statements.composed(text, with_values=bool(values))

@@ -70,10 +70,10 @@ class RedisEntries(HeldSink):
     async def _limit(self) -> int:
         """Return the bytes of the longest text that the server takes; it ends the connection of a longer one."""
         try:
-            found = await self._client.config_get("proto-max-bulk-len")
+            config = await self._client.config_get("proto-max-bulk-len")
         except self._errors.ResponseError:  # this client may not ask
-            found = {}
-        return int(next(iter(found.values()), _MOST_BYTES))
+            config = {}
+        return int(next(iter(config.values()), _MOST_BYTES))
 
     async def send(self, run: str, epoch: int, messages: list[Keyed], mark: Any) -> None:
         """Add the entries of an epoch, unless that was done."""
@@ -85,13 +85,13 @@ class RedisEntries(HeldSink):
 
     async def _failure(self, error: Exception, messages: list[Keyed]) -> SetupError:
         """Return the error to raise; the server ends the connection of a message above its limit of now."""
-        found = failure_of_redis(self.place, self._address, error)
+        failure = failure_of_redis(self.place, self._address, error)
         if isinstance(error, self._errors.ConnectionError | self._errors.ResponseError | OSError):
             with suppress(self._errors.RedisError, OSError):
                 self.most_bytes = await self._limit()
                 if any(each is not None and len(each) > self.most_bytes for _, each in messages):
-                    return TooLargeError(str(found))
-        return found
+                    return TooLargeError(str(failure))
+        return failure
 
     async def _entries(self) -> int | None:
         """Return how many entries were ever added to the stream; None: this client may not ask."""
@@ -113,10 +113,10 @@ class RedisEntries(HeldSink):
             return False
         again = there < self._added
         if not again and self._newest:
-            behind = len(
+            added = len(
                 await self._client.xrange(self._stream, b"(" + self._newest, count=there - self._added + 1)
             )
-            again = behind > (await self._entries() or 0) - self._added
+            again = added > (await self._entries() or 0) - self._added
         if again:
             self._added, self._newest = 0, b""
             msg = "the stream was deleted or flushed, has expired, or was restored"

@@ -28,16 +28,18 @@ class TakenUp:
 
     def check(self, about: Any) -> None:
         """Take over the stream that there is; raise ``SnapshotError`` unless it has all that was published to it."""
-        found = [str(about.config.name), rfc3339(about.created) if about.created is not None else ""]
-        before, self.known = self.known, found
+        identity = [str(about.config.name), rfc3339(about.created) if about.created is not None else ""]
+        before, self.known = self.known, identity
         last, self._last = self._last, min(self._last, int(about.state.last_seq))
-        if before is not None and before != found:
+        if before is not None and before != identity:
             self._last = 0
-            msg = f"stream {before[0]!r} of {before[1]} was deleted, and {_words(found)} takes it up now"
+            msg = f"stream {before[0]!r} of {before[1]} was deleted, and {_words(identity)} takes it up now"
             raise self._lost(msg)
         if last > self._last:
             there = f"the last is {self._last:,}"
-            msg = f"message {last:,} of stream {found[0]!r} is gone, {there}: it was restored from a backup"
+            msg = (
+                f"message {last:,} of stream {identity[0]!r} is gone, {there}: it was restored from a backup"
+            )
             raise self._lost(msg)
 
     def note(self, answer: Any) -> None:

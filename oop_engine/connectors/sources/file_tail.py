@@ -148,10 +148,10 @@ class FileTail(LiveSource):
                     "%s: has lines that were not read when the stream was ended: %s", self._path, self._ended
                 )
                 return []
-            found = []
+            data = []
             while (piece := tail.last()) is not None:
-                found.append(self._told(_headed(tail, piece)))
-            return found
+                data.append(self._told(_headed(tail, piece)))
+            return data
         finally:
             tail.close()
             self._flush()

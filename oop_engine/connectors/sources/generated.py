@@ -54,8 +54,8 @@ class _OfFeed(LiveSource):
             return
         self.lends = False
         self._reader, self._count = ThreadReader(self.link.name, feed), count
-        async with aclosing(self._reader.items()) as found:
-            async for item in found:
+        async with aclosing(self._reader.items()) as rows:
+            async for item in rows:
                 self._count += 1
                 yield item, self._count
 

@@ -118,10 +118,10 @@ class GrowingFolder(LiveSource):
     def _check_same(self, last: str, done: int, more: list[Any]) -> None:
         """Raise ``TraceError`` if the file of a position is another one now; one that was read may be gone."""
         path = self._folder / last
-        if len(more) > 2 and path.is_file() and (found := _start(path)) != more[1:]:
+        if len(more) > 2 and path.is_file() and (start := _start(path)) != more[1:]:
             msg = (
                 f"{path}: was read to message {done:,}, and is another file now (it had {more[1]:,} bytes, and has "
-                f"{found[0]:,}): give other data a name that comes later, or put the file back; {BEGIN_AGAIN}"
+                f"{start[0]:,}): give other data a name that comes later, or put the file back; {BEGIN_AGAIN}"
             )
             raise TraceError(msg)
 
@@ -140,7 +140,7 @@ class GrowingFolder(LiveSource):
         """
         listed = self._listed()
         known &= listed | {last}
-        found = []
+        names = []
         for name in sorted(listed - known, key=partition_order):
             path = self._folder / name
             if is_hidden(name):
@@ -152,24 +152,24 @@ class GrowingFolder(LiveSource):
                 if _is_before(name, last):
                     msg = f"{path}: came after {last!r} was read: give new files names that come later"
                     raise TraceError(msg)
-                found.append(name)
-        return found
+                names.append(name)
+        return names
 
     async def _messages(self, name: str) -> AsyncGenerator[tuple[Message, bool], None]:
         """Yield the messages of a file, each with whether it is the last; it is read on a thread."""
         pending: list[Callable[[], object]] = []
         messages = await on_thread(lambda: _marked(self._trace(name, pending.append)))
-        found: tuple[Message, bool] | None = None
-        while found is None or not found[1]:
+        message: tuple[Message, bool] | None = None
+        while message is None or not message[1]:
             try:
-                found = await on_thread(next, messages, None)
+                message = await on_thread(next, messages, None)
             finally:
                 for call in pending:
                     call()
                 pending.clear()
-            if found is None:
+            if message is None:
                 return
-            yield found
+            yield message
 
     def _trace(self, name: str, later: Callable[[Callable[[], object]], object]) -> Trace:
         """Open a file; ``later`` is called with functions that pass on the rows that cannot be read."""
@@ -230,10 +230,10 @@ def _record(rows: pa.RecordBatch) -> tuple[Any, int]:
 def _marked(messages: Iterable[Message]) -> Iterator[tuple[Message, bool]]:
     """Yield messages, each with whether it is the last."""
     left = iter(messages)
-    held = next(left, None)
+    pending = next(left, None)
     for following in left:
-        if held is not None:
-            yield held, False
-        held = following
-    if held is not None:
-        yield held, True
+        if pending is not None:
+            yield pending, False
+        pending = following
+    if pending is not None:
+        yield pending, True

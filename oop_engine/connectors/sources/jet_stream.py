@@ -70,8 +70,8 @@ class JetStream(LiveSource):
 
     async def read(self, position: Position) -> AsyncIterator[tuple[list[bytes], Position]]:
         """Yield up to 1,000 messages at a time, with the position behind them; none where it passed other subjects."""
-        async with self._connected() as client, aclosing(self._messages(client, position)) as found:  # type: ignore[type-var]
-            async for piece in found:
+        async with self._connected() as client, aclosing(self._messages(client, position)) as pieces:  # type: ignore[type-var]
+            async for piece in pieces:
                 yield piece
 
     async def latest(self) -> Position:
@@ -152,23 +152,27 @@ class JetStream(LiveSource):
         self.link.here()
         if log.last is None:
             log.last = max(about.state.first_seq - 1, 0)  # 0: it never had a message
-        asking, had = await self._asking(jetstream, log), 0
+        asking, received = await self._asking(jetstream, log), 0
         while True:
             about = await self._state(jetstream)
             log.check_made(about)
             messages, end = await _fetched(asking), about.state.last_seq
             numbers = [message.metadata.sequence for message in messages]
-            if messages and numbers[-1].consumer == had + len(messages):
-                if had == 0 or numbers[0].stream > log.last + 1:
+            if messages and numbers[-1].consumer == received + len(messages):
+                if received == 0 or numbers[0].stream > log.last + 1:
                     about = await self._state(jetstream)
                     log.check_made(about) if numbers[0].stream == log.last + 1 else log.check(about)
-                had = numbers[-1].consumer
+                received = numbers[-1].consumer
                 log.note(messages, all_subjects=self._subject is None)
                 yield [self._payload(message) for message in messages], log.position
-            elif messages or (sent := await self._sent(asking)) is None or sent.delivered.consumer_seq != had:
+            elif (
+                messages
+                or (sent := await self._sent(asking)) is None
+                or sent.delivered.consumer_seq != received
+            ):
                 with suppress(library("nats.errors", "nats", "JetStream").Error):
                     await asking.unsubscribe()  # some were lost on the way, as with a connection that broke
-                asking, had = await self._asking(jetstream, log), 0
+                asking, received = await self._asking(jetstream, log), 0
             elif not sent.num_pending:
                 about = await self._state(jetstream)
                 log.check(about)
@@ -231,6 +235,6 @@ def _about(message: Any) -> dict[str, Any]:
 async def _fetched(asking: Any) -> list[Any]:
     """Return the messages that there are, or that come soon; a fetch that took too long raises, or has none."""
     with suppress(TimeoutError):
-        found: list[Any] = await asking.fetch(_MOST, timeout=_WAIT_S)
-        return found
+        messages: list[Any] = await asking.fetch(_MOST, timeout=_WAIT_S)
+        return messages
     return []

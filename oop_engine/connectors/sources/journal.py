@@ -199,11 +199,11 @@ class Journal(LiveSource):
 
     def _segment_of(self, start: int, end: int | None) -> list[tuple[Any, Position, int]]:
         """Return the pieces of the segment that begins at ``start``; ``end``: where the next one begins."""
-        path, self._end, found = self._path(start), start, list[tuple[Any, Position, int]]()
+        path, self._end, records = self._path(start), start, list[tuple[Any, Position, int]]()
         content = self._disk.read(path)[: None if end is None else end - start]
         while (body := self._group(path, content, self._end - start, last=end is None)) is not None:
             self._end += _HEADER.size
-            found += [(data, position, self._end + behind) for (data, position), behind in unpacked(body)]
+            records += [(data, position, self._end + end) for (data, position), end in unpacked(body)]
             self._end += len(body)
         left = len(content) - (self._end - start)
         if end is not None and self._end != end:
@@ -213,7 +213,7 @@ class Journal(LiveSource):
                 "%s: cut at byte %s: the last %s bytes were not written in full, and nothing of them was handed on",
                 path, f"{self._end - start:,}", f"{left:,}",
             )  # fmt: skip
-        return found
+        return records
 
     def _group(self, path: Path, content: bytes, at: int, *, last: bool) -> bytes | None:
         """Return the group at a byte of a segment; None: there is none, or the last one was torn."""
@@ -223,8 +223,8 @@ class Journal(LiveSource):
         body = content[at + _HEADER.size : at + _HEADER.size + length]
         if length and len(body) == length and crc32(body) == checksum:
             return body
-        written = len(content.rstrip(b"\0"))  # a file may be as long as it was to be, and end in zeros
-        if last and (not length or at + _HEADER.size + length >= written):
+        length_used = len(content.rstrip(b"\0"))  # a file may be as long as it was to be, and end in zeros
+        if last and (not length or at + _HEADER.size + length >= length_used):
             return None
         raise self._damaged(path, at)
 
@@ -298,8 +298,8 @@ class Journal(LiveSource):
                 yield carried(part) if self.wanted else part
 
         try:
-            for some in packer_of_parts()(noted(), len(given), position):
-                packed += some
+            for part in packer_of_parts()(noted(), len(given), position):
+                packed += part
                 if cancelled is None:
                     cancelled = await _turn()
         except UNPACKABLE as error:

@@ -204,10 +204,10 @@ class Kafka(LiveSource):
         """Assign the partitions, each from its offset; a new one from its first message."""
         wanted, known = self._numbers(kafka, consumer), offsets_of(position)
         log.begin(position)
-        if gone := {*map(int, known)} - {*self._there}:
+        if missing := {*map(int, known)} - {*self._there}:
             msg = (
-                f"{self._place}: partition {min(gone)}, read to message {known[str(min(gone))]:,}, is no longer there; "
-                f"there are {', '.join(map(str, self._there))}: is it another topic of this name? {BEGIN_AGAIN}"
+                f"{self._place}: partition {min(missing)}, read to message {known[str(min(missing))]:,}, is no longer "
+                f"there; there are {', '.join(map(str, self._there))}: is it another topic of this name? {BEGIN_AGAIN}"
             )
             raise TraceError(msg)
         offsets, assigned = {}, []
@@ -222,9 +222,9 @@ class Kafka(LiveSource):
 
     def _range(self, kafka: Any, consumer: Any, number: int) -> tuple[int, int]:
         """Return the first offset of a partition, and that behind its last message."""
-        asked = kafka.TopicPartition(self._topic, number)
-        found: tuple[int, int] = consumer.get_watermark_offsets(asked, timeout=link.ANSWER_S)
-        return found
+        partition = kafka.TopicPartition(self._topic, number)
+        offsets: tuple[int, int] = consumer.get_watermark_offsets(partition, timeout=link.ANSWER_S)
+        return offsets
 
     def _away(self, error: Any) -> None:
         """Log a broker that is away, or refuses; librdkafka tries on."""
@@ -252,8 +252,8 @@ class Kafka(LiveSource):
             f"{place}: no broker answers ({error.str()}): give the address of one that runs"
         )
 
-    def _gone(self, partition: int, offset: int, first: int, behind: int) -> TraceError:
-        there = f"it has {first:,} to {behind - 1:,}" if first < behind else "it is empty"
+    def _gone(self, partition: int, offset: int, first: int, end: int) -> TraceError:
+        there = f"it has {first:,} to {end - 1:,}" if first < end else "it is empty"
         return TraceError(
             f"Kafka topic {self._topic!r}, partition {partition}: message {offset:,}, the next to read, is no longer "
             f"there; {there}: keep messages for longer; {BEGIN_AGAIN}"

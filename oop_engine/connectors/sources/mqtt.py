@@ -203,8 +203,8 @@ class Mqtt(LiveSource):
         client = paho.Client(version, client_id=self._client_id, protocol=paho.MQTTv5, manual_ack=True)
         sessions, short = [again], ShortConnections()
 
-        def tell(found: Any) -> None:
-            loop.call_soon_threadsafe(waiting.put_nowait, found)
+        def tell(message: Any) -> None:
+            loop.call_soon_threadsafe(waiting.put_nowait, message)
 
         def on_connect(client: Any, data: Any, flags: Any, reason: Any, properties: Any) -> None:
             if reason.is_failure and self._client is not None and passes(reason):
@@ -314,13 +314,13 @@ def _beside(work: Callable[[], None]) -> asyncio.Future[None]:
             done.set_result(None) if error is None else done.set_exception(error)
 
     def run() -> None:
-        found: Exception | None = None
+        failure: Exception | None = None
         try:
             work()
         except Exception as error:
-            found = error
+            failure = error
         with suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(settle, found)
+            loop.call_soon_threadsafe(settle, failure)
 
     threading.Thread(target=run, name="MQTT", daemon=True).start()
     return done

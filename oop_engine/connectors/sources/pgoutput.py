@@ -137,14 +137,14 @@ class Decoder:
             at += 8
         readers = [self.types.reader(each.kind, each.name) for each in columns]
         full = name if space == "public" else f"{space}.{name}"
-        found = Relation(full, columns, [each.label for each in columns], readers)
+        relation = Relation(full, columns, [each.label for each in columns], readers)
         if number in self._relations:
-            self._tell_changed(self._relations[number], found)
+            self._tell_changed(self._relations[number], relation)
         else:
-            self._tell_not_sent(found)
-        self._relations[number] = found
+            self._tell_not_sent(relation)
+        self._relations[number] = relation
         if not (self.commit == self.skipped[0] and self.changes < self.skipped[1]):
-            self._note_table(found, number)
+            self._note_table(relation, number)
 
     def _note_table(self, table: Relation, number: int) -> None:
         """Note the number of a table, and tell where another one had its name: no deletion of its rows is sent."""
@@ -225,10 +225,10 @@ class Decoder:
 
     def _object(self, relation: Relation, cells: Cells, known: Cells) -> bytes:
         values = ((number, known.get(number) if cell is None else cell) for number, cell in cells.items())
-        found = [
+        members = [
             relation.labels[number] + (_UNAVAILABLE if cell is None else cell) for number, cell in values
         ]
-        return b"{" + b", ".join(found) + b"}"
+        return b"{" + b", ".join(members) + b"}"
 
     def _add(self, relation: Relation, operation: str, before: Cells, cells: Cells) -> None:
         """Add a row, or refuse it: an unchanged value is that of the old row, where that is sent."""

@@ -54,7 +54,9 @@ class PostgresTypes:
 
     def learn(self, row: bytes) -> None:
         """Take over the types that the server has, from the row of ``TYPES``."""
-        self.of_server = {int(number): (below, of) for number, (below, of) in json.loads(row).items()}
+        self.of_server = {
+            int(number): (below, element) for number, (below, element) in json.loads(row).items()
+        }
 
     def reader(self, kind: int, column: str) -> Reader:
         """Return the function that makes JSON of a column's values; of most types they are texts.
@@ -62,13 +64,13 @@ class PostgresTypes:
         For bytes that are none it raises ``NoTextError``, where a column of bytes wants them.
         """
         wanted = self.columns.get(column)
-        found = self._reader(kind, wanted)
+        read = self._reader(kind, wanted)
         if wanted is None or self.envelopes or not _is_bytes(wanted):
-            return found
+            return read
 
         def named(text: bytes) -> bytes:
             try:
-                return found(text)
+                return read(text)
             except NoTextError as error:
                 msg = f"{column}: {error}"
                 raise NoTextError(msg) from error
@@ -87,8 +89,8 @@ class PostgresTypes:
         if wanted is not None and pa.types.is_nested(wanted):
             if kind in _JSON:
                 return _in_a_line
-            if of := self.of_server.get(kind, (0, 0))[1]:
-                return partial(self._list, of, wanted)
+            if element := self.of_server.get(kind, (0, 0))[1]:
+                return partial(self._list, element, wanted)
         return quoted
 
     def _bytes(self, wanted: pa.DataType | None, text: bytes) -> bytes:
@@ -97,16 +99,16 @@ class PostgresTypes:
             return b'"%b"' % b64encode(bytes.fromhex(text[2:].decode()))
         if wanted is None or not _is_bytes(wanted):
             return quoted(text)
-        found = bytes.fromhex(text[2:].decode())
+        data = bytes.fromhex(text[2:].decode())
         try:
-            return quoted(found.decode().encode())
+            return quoted(data.decode().encode())
         except UnicodeDecodeError as error:
             words = "are no text, so rows in JSON cannot have them: read them with format='debezium'"
             msg = f"bytes {text.decode()[:100]} {words}"
             raise NoTextError(msg) from error
 
-    def _list(self, of: int, wanted: Any, text: bytes) -> bytes:
-        """Return an array as a list; ``of``: the type of its elements, at any depth."""
+    def _list(self, element: int, wanted: Any, text: bytes) -> bytes:
+        """Return an array as a list; ``element``: the type of its elements, at any depth."""
         levels = [wanted]
         pieces = list[bytes]()
         for token in _TOKEN.findall(_BOUNDS.sub(b"", text, count=1)):
@@ -123,7 +125,7 @@ class PostgresTypes:
                 pieces.append(b"null")
             else:
                 plain = _ESCAPED.sub(rb"\1", token[1:-1]) if token[:1] == b'"' else token
-                pieces.append(self._reader(of, levels[-1])(plain))
+                pieces.append(self._reader(element, levels[-1])(plain))
         return b"".join(pieces)
 
 
@@ -151,5 +153,5 @@ def quoted(text: bytes) -> bytes:
     >>> quoted('Z\u00fcrich "a"'.encode()).decode(), quoted(b"\\xff")
     ('"Z\u00fcrich \\\\"a\\\\""', b'"\\xff"')
     """
-    found = json.encoder.encode_basestring(text.decode(errors="surrogateescape"))
-    return found.encode(errors="surrogateescape")
+    text_quoted = json.encoder.encode_basestring(text.decode(errors="surrogateescape"))
+    return text_quoted.encode(errors="surrogateescape")

@@ -93,12 +93,12 @@ class Pushed(LiveSource):
         async with self._one:
             if parts is None:
                 return of_now(data)
-            found = list[Any]()
+            rows = list[Any]()
             for part in parts:
-                found += part
+                rows += part
                 await asyncio.sleep(0)
         self._check()
-        return found
+        return rows
 
     def push_threadsafe(self, data: Any, *, kept: bool = False) -> Future[None]:
         """Push from another thread; ``result()`` of the value waits as ``push`` does.

@@ -124,9 +124,9 @@ class RedisStream(LiveSource):
             both.xinfo_stream(self._stream)
             both.xread({self._stream: last or "0-0"}, count=_MOST)
             both.xrange(self._stream, last or "0-0", last or "0-0")
-            about, found, before = await both.execute()
+            about, answer, before = await both.execute()
         removed = about["entries-added"] - about["length"]
-        entries = found[0][1] if found else []
+        entries = answer[0][1] if answer else []
         if last is not None and count is not None:
             known, deleted = _number(last), _number(about["max-deleted-entry-id"])
             lost = removed > count or known > _number(about["last-generated-id"])
@@ -186,10 +186,10 @@ def _number(entry: Any) -> tuple[int, int]:
 
 def _mark(fields: dict[bytes, bytes]) -> int:
     """Return a checksum of an entry."""
-    found = 0
+    checksum = 0
     for name, value in fields.items():
-        found = crc32(b"%d %d " % (len(name), len(value)) + name + value, found)
-    return found
+        checksum = crc32(b"%d %d " % (len(name), len(value)) + name + value, checksum)
+    return checksum
 
 
 def _columns(fields: dict[bytes, bytes]) -> bytes:

@@ -85,8 +85,8 @@ class ServerEvents(LiveSource):
                 while True:
                     came = False
                     try:
-                        async for data, behind in self._events(client, last):
-                            came, last = True, behind
+                        async for data, event_id in self._events(client, last):
+                            came, last = True, event_id
                             if data is not None:
                                 yield [data], last
                     except httpx.HTTPError as error:
@@ -129,18 +129,18 @@ class ServerEvents(LiveSource):
                 keep_alive(stream.get_extra_info("socket"))
             self._connected, self.link.forgets = True, last is None
             self.link.here()
-            found = EventStream(_MOST, self._refuse, last)
+            events = EventStream(_MOST, self._refuse, last)
             try:
                 async for chunk in answer.aiter_raw():
                     for piece in unpack(chunk):
-                        for name, data in found.feed(piece):
+                        for name, data in events.feed(piece):
                             wanted = self._event in (None, name)
-                            yield self._payload(name, data, found.last) if wanted else None, found.last
+                            yield self._payload(name, data, events.last) if wanted else None, events.last
             except zlib.error as error:
                 msg = f"{self._address}: the compressed content is damaged ({error})"
                 raise SetupError(msg) from error
-            if found.pause_s is not None:
-                self._pause_s = min(found.pause_s, _MOST_S)
+            if events.pause_s is not None:
+                self._pause_s = min(events.pause_s, _MOST_S)
 
     def _payload(self, name: str, data: bytes, last: str | None) -> bytes:
         return Payload(data, {"_event": name, "_id": last}) if self.wanted else data

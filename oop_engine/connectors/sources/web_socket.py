@@ -85,14 +85,14 @@ class WebSocket(LiveSource):
 
     def _check(self, closed: Any) -> None:
         """Raise ``SetupError`` if a connection ended for a reason that comes again with the next one."""
-        ours = closed.sent is not None and not closed.rcvd_then_sent
-        if ours and closed.sent.code == _TOO_BIG:
+        closed_here = closed.sent is not None and not closed.rcvd_then_sent
+        if closed_here and closed.sent.code == _TOO_BIG:
             msg = (
                 f"{self._address}: a message is larger than {self._options['max_size']:,} bytes: raise the limit "
                 '(options={"max_size": ...}), or let the server send smaller ones'
             )
             raise SetupError(msg) from self._address.cause(closed)
-        if not ours and closed.rcvd is not None and closed.rcvd.code in (_TOO_BIG, *_REFUSED):
+        if not closed_here and closed.rcvd is not None and closed.rcvd.code in (_TOO_BIG, *_REFUSED):
             words = self._address.clean(closed.rcvd)
             msg = f"{self._address}: the server refuses this client ({words}): check its name, rights and first message"
             raise SetupError(msg) from self._address.cause(closed)

@@ -62,10 +62,10 @@ class BytesAt:
     def read(self, at: int, most: int) -> bytes:
         """Return up to ``most`` bytes from offset ``at`` on; fewer only at the end.  Raises ``OSError``."""
         self._file.seek(at)
-        found = self._file.read(most)
-        while 0 < len(found) < most and (more := self._file.read(most - len(found))):
-            found += more
-        return found
+        data = self._file.read(most)
+        while 0 < len(data) < most and (more := self._file.read(most - len(data))):
+            data += more
+        return data
 
     def holds(self, size: int) -> bool:
         """Return whether there are at least ``size`` bytes."""
@@ -96,8 +96,8 @@ class PackedBytes(BytesAt):
             self._packed.close()
             self._rewind()
         while self._start + len(self._window) < at + most:
-            if (behind := at - _BEHIND - self._start) > 0:
-                cut = min(behind, len(self._window))
+            if (distance := at - _BEHIND - self._start) > 0:
+                cut = min(distance, len(self._window))
                 self._window, self._start = self._window[cut:], self._start + cut
             try:
                 chunk = self._content.read(_CHUNK)
@@ -107,8 +107,8 @@ class PackedBytes(BytesAt):
             if not chunk:
                 break
             self._window += chunk
-        found: bytes = self._window[max(at - self._start, 0) :][:most]
-        return found
+        data: bytes = self._window[max(at - self._start, 0) :][:most]
+        return data
 
     def _rewind(self) -> None:
         packed = os.fdopen(os.dup(self._file.fileno()), "rb")  # the name may be another file's by now

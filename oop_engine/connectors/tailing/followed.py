@@ -99,9 +99,9 @@ class Followed:
         """
         if not self.same():
             raise CutError
-        found = self._taken(last=last)
-        self.idle = self.idle + 1 if found is None else 0
-        return found
+        piece = self._taken(last=last)
+        self.idle = self.idle + 1 if piece is None else 0
+        return piece
 
     def _taken(self, *, last: bool) -> bytes | None:
         if self._scanned > self.at:

@@ -49,7 +49,7 @@ def generations(path: Path) -> list[Generation]:
     for name in names:  # those that are not compressed first: a file that is being compressed has two names
         if name != target.name and (rank := _rank(target.name, name, linked=linked)) is not None:
             ranks.setdefault(rank, name)
-    found = []
+    listed = []
     for rank in sorted(ranks):
         at = target.parent / ranks[rank]
         try:
@@ -57,8 +57,8 @@ def generations(path: Path) -> list[Generation]:
         except OSError:  # renamed meanwhile: the caller compares two lists
             continue
         if at.is_file():
-            found.append(Generation(at, known.st_ino, known.st_mtime_ns))
-    return sorted(found, key=lambda each: each.written_ns)
+            listed.append(Generation(at, known.st_ino, known.st_mtime_ns))
+    return sorted(listed, key=lambda each: each.written_ns)
 
 
 def start_of(generation: Generation, most: int = _START) -> tuple[int, int] | None:

@@ -264,7 +264,7 @@ class LogTail:
             each
             for each in family
             if each.inode in self._copies
-            and each.inode not in {*self._inodes(), *(one.inode for one in newer)}
+            and each.inode not in {*self._inodes(), *(other.inode for other in newer)}
             and not self._is_prefix(each, newest.content)
             and not self._is_form(each)
         ]
@@ -322,9 +322,9 @@ class LogTail:
         """Put the copy of a file that was cut in its place, or the same file from its beginning, with a line."""
         family, _ = self._stable()
         at, place = file.at, file.position
-        found = self._with_content(place, family)
-        if found is not None:
-            self._take_copy(file, family[found])
+        number = self._with_content(place, family)
+        if number is not None:
+            self._take_copy(file, family[number])
             return b""
         size = file.content.stat().st_size
         self._warn(
@@ -366,9 +366,9 @@ class LogTail:
         fresh = [each for each in family if self._known is None or each.inode not in self._known]
         place = file.position
         copies = 0
-        while (found := self._with_content(place, fresh)) is not None:
+        while (copy_at := self._with_content(place, fresh)) is not None:
             copies += 1
-            with closing(open_bytes(fresh[found].path)) as copy:
+            with closing(open_bytes(fresh[copy_at].path)) as copy:
                 cut = not begins_with(file.content, copy)
             if cut:
                 if file.at == 0 and self._known is None:
@@ -377,10 +377,10 @@ class LogTail:
                         "copies that were removed are lost, if there were any"
                     )
                 if self._known is None:
-                    self._add_between(file, family[: family.index(fresh[found])])
-                self._take_copy(file, fresh[found])
+                    self._add_between(file, family[: family.index(fresh[copy_at])])
+                self._take_copy(file, fresh[copy_at])
                 return
-            del fresh[: found + 1]
+            del fresh[: copy_at + 1]
         if not copies:
             self._note_empty(file, written_ns)
         if self._known is None:
@@ -422,24 +422,24 @@ class LogTail:
     def _restore(self, position: Any) -> None:
         *newest, earlier = position if isinstance(position[-1], list) else [*position, []]
         places = [*earlier, newest]
-        found = [self._with_inode(place) for place in places]
-        self._files = [file for file in found if file is not None]  # none of them is a copy of another one
+        files = [self._with_inode(place) for place in places]
+        self._files = [file for file in files if file is not None]  # none of them is a copy of another one
         try:
-            gone = []
+            missing = []
             for number, place in enumerate(places):
-                if found[number] is None and (place is newest or any(place[1:3])):
-                    found[number] = self._copy_of(place)
-                if found[number] is None:
-                    gone.append(place)
-                    found[number] = self._short_form_of(place)
-                self._files = [file for file in found if file is not None]
-            for place in gone:
+                if files[number] is None and (place is newest or any(place[1:3])):
+                    files[number] = self._copy_of(place)
+                if files[number] is None:
+                    missing.append(place)
+                    files[number] = self._short_form_of(place)
+                self._files = [file for file in files if file is not None]
+            for place in missing:
                 if place is not newest:
                     self._warn(
                         f"{self._path}: a rotated file that was read to byte {place[1]:,} (inode {place[0]}) is gone: "
                         "lines that were written to it after that are lost, if there were any"
                     )
-            if newest in gone:
+            if newest in missing:
                 self._gone(newest)
             elif newest[1] and self._files[-1].inode != newest[0]:  # a later file may have these bytes, too
                 written_ns = self._files[-1].content.stat().st_mtime_ns
@@ -449,7 +449,7 @@ class LogTail:
             self.close()
             raise
         self._restored = None
-        if newest in gone:  # the next look finds those that came after it
+        if newest in missing:  # the next look finds those that came after it
             self._since_ns = (newest[5:6] or newest[4:5] or [0])[0]
             self._anew = True
 
@@ -464,8 +464,8 @@ class LogTail:
         for path in paths:
             content = open_bytes(path)
             if content.inode == inode and knows(content, at, seen, head):
-                found = Followed(content, at, self._refuse, seen or 0)  # its copy has no more, maybe
-                return found if len(place) < 5 else found.goes_on(place)
+                file = Followed(content, at, self._refuse, seen or 0)  # its copy has no more, maybe
+                return file if len(place) < 5 else file.goes_on(place)
             content.close()
         return None
 

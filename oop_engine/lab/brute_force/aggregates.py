@@ -71,8 +71,8 @@ def integers(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.int64())
 
 
-def _same(found: pa.ChunkedArray) -> pa.ChunkedArray:
-    return found
+def _same(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column
 
 
 def _count(table: pa.Table, schema: Schema, aggregate: Count) -> ByArrow:
@@ -122,7 +122,7 @@ def _chosen(table: pa.Table, schema: Schema, aggregate: Min | Max | First | Last
     order, places = _sorted(table, schema, aggregate)
     missing = np.logical_or.reduce([table.column(name).is_null().to_numpy() for name in aggregate.columns])
     first = pa.chunked_array([pa.array(places, mask=missing)])
-    return ByArrow(first, "min", None, lambda found: values.take(pa.array(order).take(found)))
+    return ByArrow(first, "min", None, lambda places: values.take(pa.array(order).take(places)))
 
 
 def _sorted(table: pa.Table, schema: Schema, aggregate: Aggregation) -> tuple[Integers, Integers]:
@@ -130,9 +130,9 @@ def _sorted(table: pa.Table, schema: Schema, aggregate: Aggregation) -> tuple[In
     columns = {name: _sortable(table.column(name)) for name in reversed(aggregate.columns)}
     if isinstance(aggregate, First | Last):
         columns = {"": integers(table.column(schema.progressing)), **columns}
-    least = isinstance(aggregate, ArgMin) and not isinstance(aggregate, ArgMax)
-    least = least or type(aggregate) is MinCount or isinstance(aggregate, Min | First)
-    way = "ascending" if least else "descending"
+    from_least = isinstance(aggregate, ArgMin) and not isinstance(aggregate, ArgMax)
+    from_least = from_least or type(aggregate) is MinCount or isinstance(aggregate, Min | First)
+    way = "ascending" if from_least else "descending"
     order = pc.sort_indices(pa.table(columns), sort_keys=[(name, way) for name in columns]).to_numpy()
     places = np.empty(order.size, np.int64)
     places[order] = np.arange(order.size)
@@ -166,8 +166,8 @@ def _four(table: pa.Table, schema: Schema, aggregate: M4) -> ByArrow:
     places = [_sorted(table, schema, kind(aggregate.column))[1] for kind in four]
     names = [kind.kind for kind in four]
 
-    def lower(found: pa.ChunkedArray) -> pa.Array:
-        windows = rows_of(table, aggregate, found)
+    def lower(rows_found: pa.ChunkedArray) -> pa.Array:
+        windows = rows_of(table, aggregate, rows_found)
         mask = pa.array([not rows.size for rows in windows], pa.bool_())
         chosen = [
             [int(rows[place[rows].argmin()]) if rows.size else None for rows in windows] for place in places
@@ -207,24 +207,24 @@ def _weighted(table: pa.Table, schema: Schema, aggregate: WeightedAvg) -> ByArro
 
 
 def _of_windows(
-    table: pa.Table, aggregate: Aggregation, of: Callable[[Integers], Any], nothing: Any = None
+    table: pa.Table, aggregate: Aggregation, function: Callable[[Integers], Any], nothing: Any = None
 ) -> ByArrow:
     """Wrap a function of a window's rows, of which there is one at least; without rows the result is ``nothing``."""
 
-    def lower(found: pa.ChunkedArray) -> pa.Array:
+    def lower(places: pa.ChunkedArray) -> pa.Array:
         with np.errstate(all="ignore"):
-            windows = rows_of(table, aggregate, found)
-            return pa.array([of(rows) if rows.size else nothing for rows in windows], from_pandas=False)
+            windows = rows_of(table, aggregate, places)
+            return pa.array([function(rows) if rows.size else nothing for rows in windows], from_pandas=False)
 
     return ByArrow(numbers_of(table), "list", None, lower)
 
 
-def rows_of(table: pa.Table, aggregate: Aggregation, found: pa.ChunkedArray) -> list[Integers]:
+def rows_of(table: pa.Table, aggregate: Aggregation, places: pa.ChunkedArray) -> list[Integers]:
     """Return the rows in each window in which no column of ``aggregate`` is null."""
     known = np.ones(table.num_rows, np.bool_)
     for name in aggregate.columns:
         known &= table.column(name).is_valid().to_numpy()
-    windows = (rows.values.to_numpy() for rows in found)
+    windows = (rows.values.to_numpy() for rows in places)
     return [rows[known[rows]] for rows in windows]
 
 

@@ -82,102 +82,106 @@ class Window(NamedTuple):
     more: tuple[Any, ...] = ()
 
 
-def _ranked(windows: TupleBased | PartitionedTupleBased, of: GroupedTuples) -> Iterator[Window]:
-    definition: Any = windows.bound(of.schema)
+def _ranked(windows: TupleBased | PartitionedTupleBased, tuples: GroupedTuples) -> Iterator[Window]:
+    definition: Any = windows.bound(tuples.schema)
     range_, slide, by_time = definition.range, definition.slide, windows.order == "time"
-    for rows in of.of_groups() if isinstance(windows, PartitionedTupleBased) else [np.arange(of.times.size)]:
-        ordered = of.in_time(rows, windows.tie) if by_time else of.arrivals(rows)
+    for rows in (
+        tuples.of_groups() if isinstance(windows, PartitionedTupleBased) else [np.arange(tuples.times.size)]
+    ):
+        ordered = tuples.in_time(rows, windows.tie) if by_time else tuples.arrivals(rows)
         for end in range(slide, ordered.size + range_, slide):
             inside = ordered[max(end - range_, 0) : end]
             if inside.size and by_time:
-                first, last = of.times[inside[[0, -1]]].tolist()
+                first, last = tuples.times[inside[[0, -1]]].tolist()
                 yield Window(inside, first, last + 1, (end - range_, end))
             elif inside.size:
                 yield Window(inside, end - range_, end)
 
 
-def _delimited(windows: Delimited, of: GroupedTuples) -> Iterator[Window]:
-    marked, everyone = of.mask(windows.marker), np.arange(of.times.size)
-    for rows in [everyone] if windows.scope == "stream" else of.of_groups():
+def _delimited(windows: Delimited, tuples: GroupedTuples) -> Iterator[Window]:
+    marked, everyone = tuples.mask(windows.marker), np.arange(tuples.times.size)
+    for rows in [everyone] if windows.scope == "stream" else tuples.of_groups():
         if rows.size:
-            ends = of.times[rows].min(), of.times[rows].max() + 1
-            yield from _between(np.union1d(ends, of.times[rows[marked[rows]]]), rows, of)
+            ends = tuples.times[rows].min(), tuples.times[rows].max() + 1
+            yield from _between(np.union1d(ends, tuples.times[rows[marked[rows]]]), rows, tuples)
 
 
-def _between(edges: Integers, rows: Integers, of: GroupedTuples) -> Iterator[Window]:
+def _between(edges: Integers, rows: Integers, tuples: GroupedTuples) -> Iterator[Window]:
     for start, end in pairwise(edges.tolist()):
-        yield Window(rows[(of.times[rows] >= start) & (of.times[rows] < end)], start, end)
+        yield Window(rows[(tuples.times[rows] >= start) & (tuples.times[rows] < end)], start, end)
 
 
-def _by_tuple(windows: SlideByTuple, of: GroupedTuples) -> Iterator[Window]:
-    range_ = windows.bound(of.schema).range
-    columns = [array_of(of.table.column(name)) for name in windows.carry]
-    for rows in of.of_groups():
-        ordered = of.in_time(rows, untied=windows.of == "rank" and bool(columns))
-        times = of.times[ordered]
-        asking = of.arrivals(rows) if windows.of == "arrival" else ordered
+def _by_tuple(windows: SlideByTuple, tuples: GroupedTuples) -> Iterator[Window]:
+    range_ = windows.bound(tuples.schema).range
+    columns = [array_of(tuples.table.column(name)) for name in windows.carry]
+    for rows in tuples.of_groups():
+        ordered = tuples.in_time(rows, untied=windows.of == "rank" and bool(columns))
+        times = tuples.times[ordered]
+        asking = tuples.arrivals(rows) if windows.of == "arrival" else ordered
         for row in asking[windows.every - 1 :: windows.every].tolist():
-            end = int(of.times[row]) + 1
+            end = int(tuples.times[row]) + 1
             low, high = np.searchsorted(times, (end - range_, end)).tolist()
             start = end - 1 if windows.own else end - range_
             yield Window(ordered[low:high], start, end, tuple(column[row] for column in columns))
 
 
-def _last(windows: LastRows, of: GroupedTuples) -> Iterator[Window]:
+def _last(windows: LastRows, tuples: GroupedTuples) -> Iterator[Window]:
     if windows.lulls:
         msg = "windows that leave in lulls follow from punctuation, which is not evaluated by brute force"
         raise NoTruthError(msg)
-    definition = windows.bound(of.schema)
+    definition = windows.bound(tuples.schema)
     origin, every = definition.grid.origin, definition.grid.slide
-    for rows in of.of_groups():
-        ordered = of.in_time(rows, windows.tie)
-        times = of.times[ordered]
+    for rows in tuples.of_groups():
+        ordered = tuples.in_time(rows, windows.tie)
+        times = tuples.times[ordered]
         first, last = ((times[[0, -1]] - origin) // every + 1).tolist()
         for end in range(origin + first * every, origin + last * every + 1, every):
             high = int(np.searchsorted(times, end))
             inside = ordered[max(high - windows.rows, 0) : high]
-            yield Window(inside, int(of.times[inside[0]]), end)
+            yield Window(inside, int(tuples.times[inside[0]]), end)
 
 
-def _between_rows(windows: RowsBetween, of: GroupedTuples) -> Iterator[Window]:
-    columns = [array_of(of.table.column(name)) for name in windows.carry]
-    for rows in of.of_groups():
-        ordered = of.in_time(rows, windows.tie)
+def _between_rows(windows: RowsBetween, tuples: GroupedTuples) -> Iterator[Window]:
+    columns = [array_of(tuples.table.column(name)) for name in windows.carry]
+    for rows in tuples.of_groups():
+        ordered = tuples.in_time(rows, windows.tie)
         for rank, row in enumerate(ordered.tolist()):
             low, high = max(rank + windows.first, 0), max(rank + windows.last + 1, 0)
-            time = int(of.times[row])
+            time = int(tuples.times[row])
             yield Window(ordered[low:high], time, time + 1, tuple(column[row] for column in columns))
 
 
-def _frames(windows: Frames, of: GroupedTuples) -> Iterator[Window]:
-    most = windows.bound(of.schema).most
-    enter, leave = of.mask(windows.enter), of.mask(windows.leave)
-    for rows in of.of_groups():
+def _frames(windows: Frames, tuples: GroupedTuples) -> Iterator[Window]:
+    most = windows.bound(tuples.schema).most
+    enter, leave = tuples.mask(windows.enter), tuples.mask(windows.leave)
+    for rows in tuples.of_groups():
         frame = list[int]()
-        for row in of.in_time(rows, windows.tie).tolist():
-            if frame and most and of.times[row] >= of.times[frame[0]] + most:
-                yield _frame(frame, of)
+        for row in tuples.in_time(rows, windows.tie).tolist():
+            if frame and most and tuples.times[row] >= tuples.times[frame[0]] + most:
+                yield _frame(frame, tuples)
                 frame = []
             frame += [row] if frame or enter[row] else []
             if len(frame) > 1 and leave[row]:
-                yield _frame(frame, of)
+                yield _frame(frame, tuples)
                 frame = []
         if frame and (windows.unfinished or most):
-            yield _frame(frame, of)
+            yield _frame(frame, tuples)
 
 
-def _frame(rows: list[int], of: GroupedTuples) -> Window:
-    return Window(np.array(rows), int(of.times[rows[0]]), int(of.times[rows[-1]]) + 1)
+def _frame(rows: list[int], tuples: GroupedTuples) -> Window:
+    return Window(np.array(rows), int(tuples.times[rows[0]]), int(tuples.times[rows[-1]]) + 1)
 
 
-def _cut(windows: UserWindows, of: GroupedTuples) -> Iterator[Window]:
-    for rows in of.of_groups():
-        ordered = of.in_time(rows, untied=bool(windows.reads))
+def _cut(windows: UserWindows, tuples: GroupedTuples) -> Iterator[Window]:
+    for rows in tuples.of_groups():
+        ordered = tuples.in_time(rows, untied=bool(windows.reads))
         columns = {
-            name: array_of(of.table.column(name).take(pa.array(ordered))).cast(of.schema.type_of(name))
+            name: array_of(tuples.table.column(name).take(pa.array(ordered))).cast(
+                tuples.schema.type_of(name)
+            )
             for name in windows.reads
         }
-        times = of.times[ordered]
+        times = tuples.times[ordered]
         for start, end in zip(*windows.cut(times, columns, NEVER, FOREVER, True), strict=True):
             inside = ordered[(times >= start) & (times < end)]
             if inside.size:

@@ -134,8 +134,8 @@ def _selected(operator: Filter, tables: list[pa.Table], schema: Schema, out: Sch
 def _computed(
     operator: Project | WithColumns, tables: list[pa.Table], schema: Schema, out: Schema
 ) -> pa.Table:
-    kept = {} if isinstance(operator, Project) else {name: name for name in schema.names}
-    columns = {**kept, **operator.columns}
+    carried = {} if isinstance(operator, Project) else {name: name for name in schema.names}
+    columns = {**carried, **operator.columns}
     columns = {name: columns[name] for name in out.names}
     fields = [*out.fields]
     if COMPLETE_AT in tables[0].column_names:
@@ -162,8 +162,8 @@ def _aggregated(
     if not isinstance(windows, Mapping):
         return _of_definition(operator, windows, tables[0], schema, out, [], arrived=arrived)
     return pa.concat_tables(
-        _of_definition(operator, one, tables[0], schema, out, [name], arrived=arrived)
-        for name, one in windows.items()
+        _of_definition(operator, definition, tables[0], schema, out, [name], arrived=arrived)
+        for name, definition in windows.items()
     )
 
 
@@ -178,8 +178,8 @@ def _of_definition(
     groups = index.encode([array_of(key) for key in keys], table.num_rows)
     pairs = members(windows, GroupedTuples(table, schema, times, groups, arrived))
     wanted = [asked(a, table, schema) for a in operator.aggregates.values()]
-    inputs = {f"a{i}": one.values for i, one in enumerate(wanted)}
-    each = [(f"a{i}", one.how, one.options) for i, one in enumerate(wanted)]
+    inputs = {f"a{i}": column.values for i, column in enumerate(wanted)}
+    each = [(f"a{i}", column.how, column.options) for i, column in enumerate(wanted)]
     if COMPLETE_AT in table.column_names:
         inputs[COMPLETE_AT] = table.column(COMPLETE_AT)
         each.append((COMPLETE_AT, "max", None))
@@ -188,16 +188,16 @@ def _of_definition(
     apart = ["group", "start", "end"]
     if pairs.numbers is not None:
         plain, apart = plain.append_column("number", pa.array(pairs.numbers)), [*apart, "number"]
-    found = plain.group_by(apart).aggregate([*each, ("row", "min", None)])
-    columns = [key.take(found.column("row_min")) for key in keys]
-    columns += [pa.repeat(name, found.num_rows) for name in names]
-    columns += [column.take(found.column("number")) for column in pairs.more]
-    columns += [found.column("start"), found.column("end")]
-    columns += [one.lower(found.column(f"a{i}_{one.how}")) for i, one in enumerate(wanted)]
+    grouped = plain.group_by(apart).aggregate([*each, ("row", "min", None)])
+    columns = [key.take(grouped.column("row_min")) for key in keys]
+    columns += [pa.repeat(name, grouped.num_rows) for name in names]
+    columns += [column.take(grouped.column("number")) for column in pairs.more]
+    columns += [grouped.column("start"), grouped.column("end")]
+    columns += [column.lower(grouped.column(f"a{i}_{column.how}")) for i, column in enumerate(wanted)]
     columns = [column.cast(field.type) for column, field in zip(columns, out.fields, strict=True)]
     answer = pa.table(columns, schema=out.fields)
     if COMPLETE_AT in inputs:
-        answer = answer.append_column(COMPLETE_AT, found.column(f"{COMPLETE_AT}_max"))
+        answer = answer.append_column(COMPLETE_AT, grouped.column(f"{COMPLETE_AT}_max"))
     return answer
 
 

@@ -66,22 +66,22 @@ def asked(aggregate: Aggregation, table: pa.Table, schema: Schema) -> ByArrow:
     column = _Column(array_of(values), ranks_of(values), times)
     kind = aggregate.result_type(schema, "brute force")
 
-    def lower(found: pa.ChunkedArray) -> pa.Array:
-        return way(aggregate, column, rows_of(table, aggregate, found), kind)
+    def lower(places: pa.ChunkedArray) -> pa.Array:
+        return way(aggregate, column, rows_of(table, aggregate, places), kind)
 
     return ByArrow(numbers_of(table), "list", None, lower)
 
 
-def _quantile(of: Quantile, column: _Column, windows: Windows, kind: pa.DataType) -> pa.Array:
-    if of.method == "linear":
+def _quantile(aggregate: Quantile, column: _Column, windows: Windows, kind: pa.DataType) -> pa.Array:
+    if aggregate.method == "linear":
         floats = column.values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         return pa.array(
-            [_between(floats, column.ranks, rows, of.q) for rows in windows], kind, from_pandas=False
+            [_between(floats, column.ranks, rows, aggregate.q) for rows in windows], kind, from_pandas=False
         )
     places = []
     for rows in windows:
-        at = of.q * (rows.size - 1)
-        up = of.method == "nearest" and at - int(at) > 0.5
+        at = aggregate.q * (rows.size - 1)
+        up = aggregate.method == "nearest" and at - int(at) > 0.5
         places.append(int(rows[np.argsort(column.ranks[rows])][int(at) + up]) if rows.size else None)
     return column.values.take(pa.array(places, pa.int64()))
 
@@ -89,9 +89,9 @@ def _quantile(of: Quantile, column: _Column, windows: Windows, kind: pa.DataType
 def _between(floats: NDArray[np.float64], ranks: Integers, rows: Integers, q: float) -> float | None:
     if not rows.size:
         return None
-    some, at = floats[rows[np.argsort(ranks[rows])]], q * (rows.size - 1)
-    low, share = some[int(at)], at - int(at)
-    if not share or low == (high := some[int(at) + 1]):
+    ordered, at = floats[rows[np.argsort(ranks[rows])]], q * (rows.size - 1)
+    low, share = ordered[int(at)], at - int(at)
+    if not share or low == (high := ordered[int(at) + 1]):
         return float(low)
     with np.errstate(invalid="ignore"):
         return float(low * (1 - share) + high * share)
@@ -104,41 +104,43 @@ def _counted(column: _Column, rows: Integers) -> list[tuple[int, int]]:
     return list(zip(rows[first[order]].tolist(), counts[order].tolist(), strict=True))
 
 
-def _mode(of: Mode, column: _Column, windows: Windows, kind: pa.DataType) -> pa.Array:
-    found = [_counted(column, rows)[0][0] if rows.size else None for rows in windows]
-    return column.values.take(pa.array(found, pa.int64()))
+def _mode(aggregate: Mode, column: _Column, windows: Windows, kind: pa.DataType) -> pa.Array:
+    modes = [_counted(column, rows)[0][0] if rows.size else None for rows in windows]
+    return column.values.take(pa.array(modes, pa.int64()))
 
 
-def _distinct(of: CountDistinct, column: _Column, windows: Windows, kind: pa.DataType) -> pa.Array:
+def _distinct(aggregate: CountDistinct, column: _Column, windows: Windows, kind: pa.DataType) -> pa.Array:
     return pa.array([np.unique(column.ranks[rows]).size for rows in windows], kind)
 
 
-def _frequent(of: TopK | HeavyHitters, column: _Column, windows: Windows, kind: pa.DataType) -> pa.Array:
-    def some(rows: Integers) -> list[tuple[int, int]]:
+def _frequent(
+    aggregate: TopK | HeavyHitters, column: _Column, windows: Windows, kind: pa.DataType
+) -> pa.Array:
+    def frequent(rows: Integers) -> list[tuple[int, int]]:
         every = _counted(column, rows)
-        if isinstance(of, TopK):
-            return every[: of.k]
-        return [pair for pair in every if pair[1] >= of.share * rows.size]
+        if isinstance(aggregate, TopK):
+            return every[: aggregate.k]
+        return [pair for pair in every if pair[1] >= aggregate.share * rows.size]
 
-    lists = [some(rows) for rows in windows]
-    flat = [pair for one in lists for pair in one]
+    lists = [frequent(rows) for rows in windows]
+    flat = [pair for pairs in lists for pair in pairs]
     values = column.values.take(pa.array([row for row, _ in flat], pa.int64()))
     counts = pa.array([count for _, count in flat], pa.int64())
     structs = pa.StructArray.from_arrays([values, counts], fields=list(kind.value_type))
     return _lists(lists, [not rows.size for rows in windows], structs)
 
 
-def _collected(of: Collect, column: _Column, windows: Windows, kind: pa.DataType) -> pa.Array:
-    order = [rows[np.lexsort((column.ranks[rows], column.times[rows]))][: of.most] for rows in windows]
+def _collected(aggregate: Collect, column: _Column, windows: Windows, kind: pa.DataType) -> pa.Array:
+    order = [rows[np.lexsort((column.ranks[rows], column.times[rows]))][: aggregate.most] for rows in windows]
     flat = column.values.take(pa.array(np.concatenate([np.empty(0, np.int64), *order])))
     lists = _lists(order, [False] * len(order), flat)
-    beyond = pa.array([max(rows.size - of.most, 0) for rows in windows], pa.int64())
+    beyond = pa.array([max(rows.size - aggregate.most, 0) for rows in windows], pa.int64())
     mask = pa.array([not rows.size for rows in windows], pa.bool_())
     return pa.StructArray.from_arrays([lists, beyond], fields=list(kind), mask=mask)
 
 
 def _lists(lists: Sequence[Any], null: list[bool], flat: pa.Array) -> pa.Array:
-    offsets = np.append(0, np.cumsum([len(one) for one in lists])).astype(np.int32)
+    offsets = np.append(0, np.cumsum([len(values) for values in lists])).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(offsets, mask=np.append(null, False).astype(bool)), flat)
 
 

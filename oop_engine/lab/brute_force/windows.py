@@ -32,12 +32,12 @@ class Members(NamedTuple):
     more: Sequence[pa.Array] = ()
 
 
-def members(windows: Any, of: GroupedTuples) -> Members:
+def members(windows: Any, tuples: GroupedTuples) -> Members:
     """Return all pairs.  Raises ``NoTruthError`` for windows without a short definition."""
-    schema, times, groups = of.schema, of.times, of.groups
+    schema, times, groups = tuples.schema, tuples.times, tuples.groups
     definition: Any = windows.bound(schema)
     if (spelt := FOLDED.get(type(windows))) is not None:
-        return _numbered(list(spelt(windows, of)), getattr(definition, "more", lambda _: [])(schema))
+        return _numbered(list(spelt(windows, tuples)), getattr(definition, "more", lambda _: [])(schema))
     if isinstance(windows, Sliding | Tumbling):
         _check(times.size * -(-definition.range // definition.slide))
         pairs = list(memberships(times, definition.range, definition.slide, definition.origin))
@@ -83,8 +83,8 @@ def _numbered(windows: list[Window], more: Sequence[tuple[str, pa.DataType]]) ->
     starts, ends = (np.array([window[side] for window in windows], np.int64) for side in (1, 2))
     columns = zip(*(window.more for window in windows), strict=True) if windows else [()] * len(more)
     numbers = np.repeat(np.arange(len(windows)), sizes)
-    of = [pa.array(column, kind) for column, (_, kind) in zip(columns, more, strict=True)]
-    return Members(rows, starts[numbers], ends[numbers], numbers, of)
+    more_columns = [pa.array(column, kind) for column, (_, kind) in zip(columns, more, strict=True)]
+    return Members(rows, starts[numbers], ends[numbers], numbers, more_columns)
 
 
 def _given(extents: list[tuple[int, int]], times: Integers) -> Members:
@@ -98,23 +98,25 @@ def _given(extents: list[tuple[int, int]], times: Integers) -> Members:
 def _sessions(times: Integers, groups: Integers, gap: int, most: int | None) -> Members:
     """Cut each group's tuples, in order, where two are further apart than the gap, or one is ``most`` too late."""
     order = np.lexsort((times, groups))
-    found: list[list[int]] = []
+    sessions: list[list[int]] = []
     for row in order.tolist():
-        head = found[-1] if found else [row]
-        near = bool(found) and groups[row] == groups[head[0]] and times[row] - times[head[-1]] <= gap
+        head = sessions[-1] if sessions else [row]
+        near = bool(sessions) and groups[row] == groups[head[0]] and times[row] - times[head[-1]] <= gap
         if near and (most is None or times[row] - times[head[0]] < most):
             head.append(row)
         else:
-            found.append([row])
-    firsts, lasts = ([times[one[place]] for one in found] for place in (0, -1))
+            sessions.append([row])
+    firsts, lasts = ([times[session[place]] for session in sessions] for place in (0, -1))
     starts, ends = np.array(firsts, np.int64), np.array(lasts, np.int64) + gap
     if most is not None:
         ends = np.minimum(ends, starts + most)
-    sizes = [len(one) for one in found]
+    sizes = [len(session) for session in sessions]
     return Members(order, np.repeat(starts, sizes), np.repeat(ends, sizes))
 
 
 def _whole(times: Integers, groups: Integers) -> Members:
-    some, of = np.unique(groups, return_inverse=True)
-    first, last = (np.array([end(times[groups == g]) for g in some], np.int64) for end in (np.min, np.max))
-    return Members(np.arange(times.size), first[of], last[of] + 1)
+    distinct, group_of = np.unique(groups, return_inverse=True)
+    first, last = (
+        np.array([end(times[groups == g]) for g in distinct], np.int64) for end in (np.min, np.max)
+    )
+    return Members(np.arange(times.size), first[group_of], last[group_of] + 1)

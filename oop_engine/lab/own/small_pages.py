@@ -56,8 +56,8 @@ class _Pages(NamedTuple):
         """Return which pages span one of the sorted ``moments``, beyond a single one."""
         first, last = self.spans
         inside = np.searchsorted(moments, first) < np.searchsorted(moments, last, "right")
-        found: NDArray[np.bool_] = inside & (first < last)
-        return found
+        holds: NDArray[np.bool_] = inside & (first < last)
+        return holds
 
     def beside(self, first: Integers, last: Integers) -> NDArray[np.bool_]:
         """Return which pages share a moment with a stretch; these are sorted by both ends."""
@@ -65,10 +65,10 @@ class _Pages(NamedTuple):
             return np.zeros(self.starts.size, np.bool_)
         begin, end = self.spans
         at = np.searchsorted(last, begin)
-        found: NDArray[np.bool_] = (
+        beside: NDArray[np.bool_] = (
             (at < last.size) & (first[np.minimum(at, last.size - 1)] <= end) & (begin < end)
         )
-        return found
+        return beside
 
     def longest(self, which: NDArray[np.bool_]) -> int:
         """Return how long the longest of some pages takes to come."""
@@ -82,10 +82,10 @@ class _Pages(NamedTuple):
     def cut(self, which: NDArray[np.bool_], step: int, most: int) -> _Pages:
         """Return the pages, some of them cut into pages of ``step`` rows: the first, up to ``most`` new pages."""
         rows = (self.stops - self.starts)[which]
-        some = np.cumsum(-(-rows // step)) <= most
+        fits = np.cumsum(-(-rows // step)) <= most
         cuts = [
             np.arange(start, start + size, step)
-            for start, size in zip(self.starts[which][some].tolist(), rows[some].tolist(), strict=True)
+            for start, size in zip(self.starts[which][fits].tolist(), rows[fits].tolist(), strict=True)
         ]
         return _Pages(np.unique(np.concatenate([self.starts, *cuts])), self.arrivals)
 
@@ -152,9 +152,9 @@ class SmallPages:
         """Return the moments at which results of a graph come, or become final."""
         plan = graph.plan()
         sink = plan.of_kind("sink")[0]
-        heard = Heard.of(plan, sink, self._keys, None)
-        came = replay(graph, self._cut(pages), watch=heard).emitted[sink.name]
-        return came if heard is None else np.concatenate([came, heard.corrected().final.at])
+        revised = Heard.of(plan, sink, self._keys, None)
+        came = replay(graph, self._cut(pages), watch=revised).emitted[sink.name]
+        return came if revised is None else np.concatenate([came, revised.corrected().final.at])
 
     def _cut(self, pages: Mapping[str, _Pages]) -> dict[str, Iterator[Message]]:
         return {name: self._sliced(name, each.starts) for name, each in pages.items()}
@@ -186,8 +186,8 @@ class SmallPages:
 
 def _open(pages: Mapping[str, _Pages], moments: Integers) -> dict[str, NDArray[np.bool_]]:
     """Return for each source the pages of several moments that release a result, or share a moment with one."""
-    held = [(each, each.holding(moments)) for each in pages.values()]
-    stretches = [tuple(ends[which] for ends in each.spans) for each, which in held]
+    masks = [(each, each.holding(moments)) for each in pages.values()]
+    stretches = [tuple(ends[which] for ends in each.spans) for each, which in masks]
     return {
         name: np.logical_or.reduce([each.beside(*stretch) for stretch in stretches])
         for name, each in pages.items()

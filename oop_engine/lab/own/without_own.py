@@ -34,9 +34,9 @@ def without_own(plan: Plan) -> Graph:
                 graph.sink(f"{node.name}-in-{number}", stream)
             for port in node.ports:
                 schema = plan.schema(Stream(node.name, port))
-                behind = BoundedDisorder(_BEHIND_S * TIME_UNITS.get(schema.unit, 1))
+                policy = BoundedDisorder(_BEHIND_S * TIME_UNITS.get(schema.unit, 1))
                 rows = graph.source(f"{node.name}-{port}-rows", schema)
-                streams[Stream(node.name, port)] = graph.add(f"{node.name}-{port}", Punctuate(behind), rows)
+                streams[Stream(node.name, port)] = graph.add(f"{node.name}-{port}", Punctuate(policy), rows)
         else:
             graph.add(node.name, node.operator, *inputs)
             streams |= {Stream(node.name, port): Stream(node.name, port) for port in node.ports}
@@ -47,19 +47,19 @@ def is_own(value: Any) -> bool:
     """Return whether a value, or one in it, is of a class or a function that no library has."""
     seen, waiting = set[int](), [value]
     while waiting:
-        found = waiting.pop()
-        if id(found) in seen:
+        item = waiting.pop()
+        if id(item) in seen:
             continue
-        seen.add(id(found))
-        if _module(found).partition(".")[0] not in _LIBRARIES:
+        seen.add(id(item))
+        if _module(item).partition(".")[0] not in _LIBRARIES:
             return True
-        waiting += _inside(found)
+        waiting += _inside(item)
     return False
 
 
 def _module(value: Any) -> str:
-    of = value if isinstance(value, type | FunctionType) else type(value)
-    return str(of.__module__)
+    cls = value if isinstance(value, type | FunctionType) else type(value)
+    return str(cls.__module__)
 
 
 def _inside(value: Any) -> Iterator[Any]:

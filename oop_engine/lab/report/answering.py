@@ -43,7 +43,7 @@ def answering(plan: Plan, contract: Contract) -> list[tuple[str, list[tuple[str,
     """
     edges = [node for node in plan.nodes if isinstance(node.operator, Punctuate)]
     others = [node for node in plan.nodes if node.operator is not None and node not in edges]
-    found = [
+    sections = [
         (
             "when results are emitted",
             [(node.name, _when(plan, node, contract)) for node in others],
@@ -55,7 +55,7 @@ def answering(plan: Plan, contract: Contract) -> list[tuple[str, list[tuple[str,
         ("stored until its key ends", [(node.name, _retained(plan, node)) for node in (*edges, *others)]),
         ("late tuples", [(node.name, _late(plan, node)) for node in edges]),
     ]
-    known = [(title, [(name, words) for name, words in lines if words]) for title, lines in found]
+    known = [(title, [(name, words) for name, words in lines if words]) for title, lines in sections]
     return [(title, lines) for title, lines in known if lines]
 
 
@@ -68,8 +68,8 @@ def _when(plan: Plan, node: Node, contract: Contract) -> str:
         return _when_joined(plan, node, operator)
     if isinstance(operator, TopN) and operator.timed:
         return f"the first records of each event time once the bound of {_edges(plan, node)} passes it"
-    found = contract(operator)
-    return _first(found.get("Pass") or found.get("About", ""))
+    sections = contract(operator)
+    return _first(sections.get("Pass") or sections.get("About", ""))
 
 
 def _when_joined(plan: Plan, node: Node, made: OAJoin) -> str:

@@ -33,32 +33,32 @@ def state_curves(runs: Sequence[Run]) -> list[Chart]:
     drawn, charts = styles(runs), []
     for field, title in enumerate(STATES):
         series: list[Chart] = []
-        for run, found in zip(runs, states, strict=True):
+        for run, curve in zip(runs, states, strict=True):
             style = drawn[run.order, run.variant]
-            one: Chart = {"order": run.order, "dash": _dash(style.dash), "step": not banded}
+            chart: Chart = {"order": run.order, "dash": _dash(style.dash), "step": not banded}
             if banded:
                 upper = len(series)
                 band = {"band": [upper, upper + 1]}
                 series.append(
                     {
-                        **one,
+                        **chart,
                         "label": f"{style.label}, highest",
-                        "y": _values(found[:, 2, field]),
+                        "y": _values(curve[:, 2, field]),
                         "thin": True,
                     }
                 )
                 low = {
-                    **one,
+                    **chart,
                     "label": f"{style.label}, lowest",
-                    "y": _values(found[:, 0, field]),
+                    "y": _values(curve[:, 0, field]),
                     "thin": True,
                 }
                 series.append({**low, "upper": upper})
                 series.append(
-                    {**one, **band, "label": f"{style.label}, median", "y": _values(found[:, 1, field])}
+                    {**chart, **band, "label": f"{style.label}, median", "y": _values(curve[:, 1, field])}
                 )
             else:
-                series.append({**one, "label": style.label, "y": _values(found[:, 2, field])})
+                series.append({**chart, "label": style.label, "y": _values(curve[:, 2, field])})
         x = {"x": _values(moments), "xlabel": f"since the first arrival, {unit}", "xshort": unit}
         charts.append({"title": title, **x, "series": series, "bytes": title.startswith("bytes")})
     return charts
@@ -100,8 +100,8 @@ def sweep_figures(runs: Sequence[Run], sweep: Sweep) -> list[Chart]:
     for title, pick in shown_figures(runs):
         series: list[Chart] = []
         for plan, style in styles(runs).items():
-            of = {r.parameters[sweep.parameter]: pick(r) for r in runs if (r.order, r.variant) == plan}
-            y = [_plain(of.get(point, math.nan)) for point in points]
+            by_point = {r.parameters[sweep.parameter]: pick(r) for r in runs if (r.order, r.variant) == plan}
+            y = [_plain(by_point.get(point, math.nan)) for point in points]
             series.append(
                 {
                     "label": style.label,
@@ -111,8 +111,8 @@ def sweep_figures(runs: Sequence[Run], sweep: Sweep) -> list[Chart]:
                     "y": y,
                 }
             )
-        least = [v for s in series for v in s["y"] if v is not None]
-        log = bool(least) and min(least) > 0 and max(least) / min(least) > 60
+        values = [v for s in series for v in s["y"] if v is not None]
+        log = bool(values) and min(values) > 0 and max(values) / min(values) > 60
         x = {
             "x": list(range(len(points))) if words else points,
             "words": words,

@@ -59,10 +59,10 @@ def _emitted(profile: Profile, candidate: Candidate) -> str:
 
 
 def _lateness(profile: Profile) -> Group:
-    def row(name: str, found: Lateness, unit: str | None = None) -> list[str]:
-        values = (found.p50, found.p99, found.p999, found.most)
+    def row(name: str, lateness: Lateness, unit: str | None = None) -> list[str]:
+        values = (lateness.p50, lateness.p99, lateness.p999, lateness.most)
         shown = [f"{count(v)} {unit}" if unit else _span(profile, v) for v in values]
-        return [name, _share(found.out_of_order, profile.tuples), *shown]
+        return [name, _share(lateness.out_of_order, profile.tuples), *shown]
 
     rows = [row("behind the largest before it", profile.lateness)]
     if profile.own_lateness is not None:

@@ -86,12 +86,12 @@ def draw(variants: Sequence[Variant], *, heading: bool = True) -> str:
 
 def punctuated(plan: Plan) -> set[str]:
     """Return the nodes whose outputs carry punctuation: generators and all that follows them."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in plan.nodes:
         makes = node.operator is not None and node.operator.makes_progress
-        if makes or any(stream.node in found for stream in node.inputs):
-            found.add(node.name)
-    return found
+        if makes or any(stream.node in names for stream in node.inputs):
+            names.add(node.name)
+    return names
 
 
 @dataclass(frozen=True)
@@ -175,19 +175,19 @@ def _ends_apart(
     names: list[str], towards: list[float], layout: Layout, boxes: dict[str, _Box]
 ) -> list[float]:
     """Where edges meet their boxes: side by side, in the order of where they come from or go."""
-    found = [0.0] * len(names)
+    xs = [0.0] * len(names)
     for name in set(names):
         mine = sorted((i for i, other in enumerate(names) if other == name), key=lambda i: towards[i])
         step = min(26.0, boxes[name].size[0] / (len(mine) + 1))
         for place, i in enumerate(mine):
-            found[i] = layout.x[name] + (place - (len(mine) - 1) / 2) * step
-    return found
+            xs[i] = layout.x[name] + (place - (len(mine) - 1) / 2) * step
+    return xs
 
 
-def _points(one: _Box, other: _Box, layout: Layout, xs: list[float]) -> list[tuple[float, float]]:
+def _points(box: _Box, other: _Box, layout: Layout, xs: list[float]) -> list[tuple[float, float]]:
     """From the lower side of a box, through the layers between, to the upper side of another."""
-    first = layout.layer[one.node.name]
-    points = [(xs[0], _top(one, layout) + one.size[1])]
+    first = layout.layer[box.node.name]
+    points = [(xs[0], _top(box, layout) + box.size[1])]
     for depth, x in enumerate(xs[1:-1], start=first + 1):
         points += [(x, layout.tops[depth]), (x, layout.tops[depth] + layout.heights[depth])]
     return [*points, (xs[-1], _top(other, layout) - 2)]

@@ -28,9 +28,9 @@ def headline(comparison: Comparison) -> str:
 def _alone(comparison: Comparison, runs: Sequence[Run]) -> str:
     """Return the result of the best plan, where there is one order."""
     run = best(runs)
-    kept = f"{order_word(run)} keeps {size(run.peak_state_bytes)} at its peak"
+    peak = f"{order_word(run)} keeps {size(run.peak_state_bytes)} at its peak"
     answered = _no_delay([run]) or f"its median answer comes {_behind(run)}"
-    text = f"{_where(comparison, run)}{kept}, and {answered}. {agreement([run])}"
+    text = f"{_where(comparison, run)}{peak}, and {answered}. {agreement([run])}"
     other = "out of order" if run.order == "in" else "in order"
     return f"{_late([run])}{text[0].upper()}{text[1:]} No plan {other} was run to set it against."
 
@@ -92,11 +92,14 @@ def agreement(runs: Sequence[Run]) -> str:
 
 
 def _kept(ordered: Run, free: Run) -> str:
-    one, other = ordered.peak_state_bytes, free.peak_state_bytes
-    figures = f"{size(other)} at its peak against {size(one)}"
-    if not one or not other or 1 / _FEWER < one / other < _FEWER:
+    ordered_bytes, free_bytes = ordered.peak_state_bytes, free.peak_state_bytes
+    figures = f"{size(free_bytes)} at its peak against {size(ordered_bytes)}"
+    if not ordered_bytes or not free_bytes or 1 / _FEWER < ordered_bytes / free_bytes < _FEWER:
         return f"out of order keeps about as much state as in order ({figures})"
-    more, factor = (other > one), ratio(max(one, other), min(one, other))
+    more, factor = (
+        (free_bytes > ordered_bytes),
+        ratio(max(ordered_bytes, free_bytes), min(ordered_bytes, free_bytes)),
+    )
     return f"out of order keeps {factor} times {'more' if more else 'less'} state than in order ({figures})"
 
 

@@ -61,7 +61,7 @@ def layered(
 def _layers(nodes: Mapping[str, object], edges: list[tuple[str, str]]) -> dict[str, int]:
     layer = dict.fromkeys(nodes, 0)
     for name in nodes:
-        layer[name] = max((layer[one] + 1 for one, other in edges if other == name), default=0)
+        layer[name] = max((layer[source] + 1 for source, target in edges if target == name), default=0)
     return layer
 
 
@@ -78,9 +78,9 @@ def _placed(
 ) -> dict[str, float]:
     above: dict[str, list[str]] = {name: [] for row in rows for name in row}
     below: dict[str, list[str]] = {name: [] for row in rows for name in row}
-    for one, other in links:
-        below[one].append(other)
-        above[other].append(one)
+    for source, target in links:
+        below[source].append(target)
+        above[target].append(source)
     x: dict[str, float] = {}
     for row in rows:
         _spread(row, boxes, dict.fromkeys(row, 0.0), gap, x)

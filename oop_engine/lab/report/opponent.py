@@ -27,8 +27,8 @@ def buffers(variant: Variant) -> str:
     if variant.order == "out":
         return ""
     plan = variant.graph.plan()
-    found = [_buffer(plan, node) for node in plan.nodes if isinstance(node.operator, _BUFFERS)]
-    return f"Buffers: {'; '.join(found)}." if found else "No operator buffers records."
+    parts = [_buffer(plan, node) for node in plan.nodes if isinstance(node.operator, _BUFFERS)]
+    return f"Buffers: {'; '.join(parts)}." if parts else "No operator buffers records."
 
 
 def _buffer(plan: Plan, node: Node) -> str:

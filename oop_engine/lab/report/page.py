@@ -55,7 +55,7 @@ def page(comparison: Comparison) -> str:
     play = played(shown_runs(comparison))
     picture = partial(_play, play=play)
     sections = (_head, _tiles, picture, _state, _sweep, _delays, _claims, _runs, _about, _plans, _foot)
-    body = "\n".join(found for section in sections if (found := section(comparison)))
+    body = "\n".join(text for section in sections if (text := section(comparison)))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -208,7 +208,7 @@ def _plans(comparison: Comparison) -> str:
     for variant in comparison.plans:
         order = "in order" if variant.order == "in" else "out of order"
         head = f'<span class="chip {variant.order}"></span>{order}: {escape(variant.name)}'
-        about = f"<p>{escape(held)}</p>" if (held := buffers(variant)) else ""
+        about = f"<p>{escape(words)}</p>" if (words := buffers(variant)) else ""
         drawing = _inline(draw([variant], heading=False))
         figures.append(f'<div class="panel of-{variant.order}"><h3>{head}</h3>{about}{drawing}</div>')
     caption = (

@@ -59,9 +59,9 @@ def played(runs: Sequence[Run]) -> Play | None:
         "first": first, "last": last, "base": int(arrivals[0]), "scale": to_seconds(1, runs[0].unit),
         "unit": runs[0].unit, "instants": _instants(runs[0], first), "every": every,
         "time": runs[0].unit in TIME_UNITS, "slide": _slide(ends), "origin": int(ends[0]) if ends.size else 0,
-        "shown": [i for i, (run, _) in enumerate(known) if any(run is one for one in pair)],
+        "shown": [i for i, (run, _) in enumerate(known) if any(run is member for member in pair)],
         "dots": {"x": (arrivals[dots] - first).tolist(), "y": (times[dots] - first).tolist()},
-        "plans": [_plan(run, of, first, last, late[id(run)], drawn[run.order, run.variant]) for run, of in known],
+        "plans": [_plan(run, rec, first, last, late[id(run)], drawn[run.order, run.variant]) for run, rec in known],
     }  # fmt: skip
     return Play(data, _caption(inside.size, every, arrivals.size, whole=came.whole))
 
@@ -89,30 +89,32 @@ def _stretch(known: Sequence[tuple[Run, Recording]], arrivals: Integers, late: I
     return start, start + length
 
 
-def _plan(run: Run, of: Recording, first: int, last: int, late: Integers, style: Style) -> dict[str, Any]:
+def _plan(
+    run: Run, recording: Recording, first: int, last: int, late: Integers, style: Style
+) -> dict[str, Any]:
     """Return the events of one plan, moments and times counted from ``first``."""
-    moments, states = of.states[:, 0], of.states[:, 1:]
-    kept = _thinned(moments, states, first, last)
-    arrivals, times = of.arrivals[late], of.times[late]
-    some = np.flatnonzero((arrivals >= first) & (arrivals <= last))
-    lost = some.size
-    some = some[:: max(1, -(-lost // _LATE))]
+    moments, states = recording.states[:, 0], recording.states[:, 1:]
+    thinned = _thinned(moments, states, first, last)
+    arrivals, times = recording.arrivals[late], recording.times[late]
+    shown = np.flatnonzero((arrivals >= first) & (arrivals <= last))
+    lost = shown.size
+    shown = shown[:: max(1, -(-lost // _LATE))]
     return {
         "label": style.label,
         "dash": list(style.dash),
         "order": run.order,
         "late": {
-            "x": (arrivals[some] - first).tolist(),
-            "y": (times[some] - first).tolist(),
+            "x": (arrivals[shown] - first).tolist(),
+            "y": (times[shown] - first).tolist(),
             "of": int(lost),
         },
-        "linear": _line(of.bounds, first, last),
-        "middle": _line(of.middle, first, last),
+        "linear": _line(recording.bounds, first, last),
+        "middle": _line(recording.middle, first, last),
         "kept": {
-            "x": kept[0].tolist(),
-            "tuples": kept[1][:, 0].tolist(),
-            "partials": kept[1][:, 1].tolist(),
-            "bytes": kept[1][:, 2].tolist(),
+            "x": thinned[0].tolist(),
+            "tuples": thinned[1][:, 0].tolist(),
+            "partials": thinned[1][:, 1].tolist(),
+            "bytes": thinned[1][:, 2].tolist(),
         },
         "answers": _answers(run, first, last),
     }
@@ -140,10 +142,10 @@ def _thinned(moments: Integers, states: Integers, first: int, last: int) -> tupl
 def _answers(run: Run, first: int, last: int) -> dict[str, list[int]]:
     """Return the moments of answers, the ends of their windows, and how many left at once."""
     emitted, ends = run.emitted, _ends(run)
-    some = np.flatnonzero((emitted >= first) & (emitted <= last))
-    if not some.size:
+    shown = np.flatnonzero((emitted >= first) & (emitted <= last))
+    if not shown.size:
         return {"x": [], "y": [], "n": []}
-    pairs, number = np.unique(np.stack([emitted[some], ends[some]]), axis=1, return_counts=True)
+    pairs, number = np.unique(np.stack([emitted[shown], ends[shown]]), axis=1, return_counts=True)
     chosen = np.unique(np.linspace(0, number.size - 1, min(number.size, _ANSWERS)).astype(int))
     x, y = pairs[:, chosen] - first
     return {"x": x.tolist(), "y": y.tolist(), "n": number[chosen].tolist()}
@@ -155,8 +157,8 @@ def _slide(ends: Integers) -> int:
 
 
 def _ends(run: Run) -> Integers:
-    found: Integers = run.table.column(run.progressing).cast(pa.int64()).to_numpy()
-    return found
+    ends: Integers = run.table.column(run.progressing).cast(pa.int64()).to_numpy()
+    return ends
 
 
 def _instants(run: Run, moment: int) -> bool:

@@ -62,13 +62,13 @@ class Style:
 def styles(runs: Sequence[Run]) -> dict[tuple[str, str], Style]:
     """Return a style for each plan, by order and name: the colour is of the order, the dashes are of the name."""
     names = list(dict.fromkeys(run.variant for run in runs))
-    found: dict[tuple[str, str], Style] = {}
+    by_plan: dict[tuple[str, str], Style] = {}
     for run in runs:
         dash = _DASHES[names.index(run.variant) % len(_DASHES)]
         order = order_word(run)
         label = order if run.variant == order else f"{order}: {run.variant}"
-        found.setdefault((run.order, run.variant), Style(label, run.order, dash))
-    return found
+        by_plan.setdefault((run.order, run.variant), Style(label, run.order, dash))
+    return by_plan
 
 
 def legend(runs: Sequence[Run]) -> str:
@@ -82,17 +82,17 @@ def over_time(runs: Sequence[Run], name: str) -> str:
     drawn = styles(runs)
 
     def panel(axes: Axes, field: int) -> None:
-        for run, found in zip(runs, states, strict=True):
+        for run, curve in zip(runs, states, strict=True):
             style = drawn[run.order, run.variant]
             if banded:
-                low, middle, high = found[:, :, field].T
+                low, middle, high = curve[:, :, field].T
                 axes.fill_between(moments, low, high, color=_PAINT[run.order], alpha=0.16, linewidth=0)
                 axes.plot(moments, middle, **_line(style, thinner=0.7))
             else:
-                axes.step(moments, found[:, 2, field], where="post", **_line(style, thinner=0.6))
+                axes.step(moments, curve[:, 2, field], where="post", **_line(style, thinner=0.6))
         axes.set_title(STATES[field])
         axes.set_xlabel(f"time since the first arrival, {unit}")
-        _from_zero(axes, [float(found[:, 2, field].max(initial=0)) for found in states])
+        _from_zero(axes, [float(curve[:, 2, field].max(initial=0)) for curve in states])
         axes.yaxis.set_major_formatter(_short)
 
     return _plot(name, len(STATES), panel)
@@ -108,20 +108,20 @@ def binned(runs: Sequence[Run]) -> tuple[NDArray[np.float64], bool, list[NDArray
     samples = [[s for s in run.series if abs(s.now) < _FAR] for run in runs]
     banded = max(map(len, samples), default=0) > _MANY
     edges = np.linspace(first, last, (_BANDS if banded else _BINS) + 1)
-    found = []
+    curves = []
     for mine in samples:
-        kept = np.array(
+        rows = np.array(
             [(0, 0, 0), *((s.state.tuples, s.state.partials, s.state.nbytes) for s in mine)], float
         )
         starts = np.searchsorted([s.now for s in mine], edges, "left")
         stops = np.append(starts[1:], len(mine))
         parts = [
-            kept[start : stop + 1] for start, stop in zip(starts, stops, strict=True)
+            rows[start : stop + 1] for start, stop in zip(starts, stops, strict=True)
         ]  # and what was before
-        found.append(np.array([(p.min(axis=0), np.median(p, axis=0), p.max(axis=0)) for p in parts]))
+        curves.append(np.array([(p.min(axis=0), np.median(p, axis=0), p.max(axis=0)) for p in parts]))
     length_s = (last - first) * to_seconds(1, runs[0].unit)
     scale, unit = time_scale(length_s) if runs[0].unit in TIME_UNITS else (1.0, runs[0].unit)
-    return (edges - first) * to_seconds(1, runs[0].unit) / scale, banded, found, unit
+    return (edges - first) * to_seconds(1, runs[0].unit) / scale, banded, curves, unit
 
 
 def sweep_curves(runs: Sequence[Run], sweep: Sweep, name: str) -> str:
@@ -210,8 +210,8 @@ def scene(play: dict[str, Any], name: str) -> str:
             line = {side: np.array(plan["linear"][side]) * factor for side in ("x", "y")}
             width, dash = _WIDTHS[plan["order"]], (0, plan["dash"]) if plan["dash"] else "solid"
             axes.step(line["x"], line["y"], where="post", color=paint, linewidth=width, linestyle=dash)
-            some = max(1, len(plan["answers"]["x"]) // _DOTS)
-            at = [np.array(plan["answers"][side][::some]) * factor for side in ("x", "y")]
+            step = max(1, len(plan["answers"]["x"]) // _DOTS)
+            at = [np.array(plan["answers"][side][::step]) * factor for side in ("x", "y")]
             axes.plot(*at, "o", color=paint, markersize=3.2, fillstyle="none", markeredgewidth=0.7)
             late = [np.array(plan["late"][side]) * factor for side in ("x", "y")]
             axes.plot(*late, "x", color=_PAINT["bad"], markersize=5)
@@ -231,11 +231,11 @@ def _entry(style: Style) -> str:
 
 def shown_figures(runs: Sequence[Run]) -> list[tuple[str, Callable[[Run], float]]]:
     """Return the figures that are not zero, or unknown, throughout; of first answers where some are corrected."""
-    some = [] if any(run.revised for run in runs) else [_FIRST_DELAY, "first answers wrong"]
+    hidden = [] if any(run.revised for run in runs) else [_FIRST_DELAY, "first answers wrong"]
     return [
         (title.format(unit=_delay_unit(runs)), pick)
         for title, pick in _FIGURES
-        if title not in some and any(math.isfinite(v) and v for v in map(pick, runs))
+        if title not in hidden and any(math.isfinite(v) and v for v in map(pick, runs))
     ]
 
 
@@ -259,7 +259,7 @@ def finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def time_scale(longest_s: float) -> tuple[float, str]:
     """Return the seconds of a fitting unit of time, and its name."""
-    return next(((s, word) for s, least, word in _SCALES if longest_s >= s * least and least), (1.0, "s"))
+    return next(((s, word) for s, limit, word in _SCALES if longest_s >= s * limit and limit), (1.0, "s"))
 
 
 def delay_scale(runs: Sequence[Run], longest: float) -> tuple[float, str]:
@@ -292,9 +292,9 @@ def _scaled(axes: Axes, values: Sequence[float]) -> None:
     axes.yaxis.set_major_formatter(format_)
 
 
-def _short_from(least: float, value: float, _: object = None) -> str:
+def _short_from(limit: float, value: float, _: object = None) -> str:
     """Return a figure beside an axis, none where it would stand on that of zero."""
-    return "" if 0 < abs(value) < least else _short(value)
+    return "" if 0 < abs(value) < limit else _short(value)
 
 
 def _from_zero(axes: Axes, values: Sequence[float]) -> None:
@@ -304,9 +304,9 @@ def _from_zero(axes: Axes, values: Sequence[float]) -> None:
 
 def _short(value: float, _: object = None) -> str:
     """Return a figure beside an axis: ``1.5k``, ``20M``, ``0.25``."""
-    for least, word in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= least:
-            return f"{value / least:g}{word}"
+    for limit, word in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= limit:
+            return f"{value / limit:g}{word}"
     return f"{value:g}"
 
 

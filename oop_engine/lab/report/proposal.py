@@ -80,7 +80,9 @@ def _window(profile: Profile) -> int:
     """Return the length of windows, in seconds or else in the unit: a round one of which the trace spans ten."""
     span = (profile.last - profile.first) / _WINDOWS
     if profile.unit in TIME_UNITS:
-        return max((one for one in _LENGTHS if one <= to_seconds(int(span), profile.unit)), default=1)
+        return max(
+            (length for length in _LENGTHS if length <= to_seconds(int(span), profile.unit)), default=1
+        )
     return int(f"1{'0' * (len(str(int(span))) - 1)}")
 
 

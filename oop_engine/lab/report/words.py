@@ -79,9 +79,9 @@ def seconds(value: float) -> str:
     return f"{value * 1000:.3g} ms" if value >= 0.001 else f"{value * 1e6:.3g} µs"
 
 
-def ratio(one: float, other: float) -> str:
-    """Return how many times ``one`` is ``other``: ``"3.4"``, ``"120"``."""
-    return f"{one / other:,.0f}" if one / other >= 100 else f"{one / other:.2g}"
+def ratio(a: float, b: float) -> str:
+    """Return how many times ``a`` is ``b``: ``"3.4"``, ``"120"``."""
+    return f"{a / b:,.0f}" if a / b >= 100 else f"{a / b:.2g}"
 
 
 def text(value: Any) -> str:

@@ -123,12 +123,12 @@ class Dashboard:
             if (request.method, request.path) == ("GET", "/events"):
                 await self._events(writer)
                 return
-            found = self._found(request)
+            answered = self._found(request)
         except Refused as refused:
-            found = answer(refused.status, f"{refused}\n".encode())
+            answered = answer(refused.status, f"{refused}\n".encode())
         except ConnectionError:  # the visitor closed the connection before the request was complete
             return
-        await self._send(found, reader, writer)
+        await self._send(answered, reader, writer)
 
     async def _send(self, answer: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Send an answer and wait until the visitor closes the connection; a visitor may do so at any moment."""
@@ -208,11 +208,11 @@ def _outside(sample: dict[str, Any], points: list[dict[str, Any]]) -> dict[str, 
     }
 
 
-def _bounded(of: dict[str, Any]) -> dict[str, Any]:
+def _bounded(edge: dict[str, Any]) -> dict[str, Any]:
     """Return an edge or a source whose bound is a moment, or else a number."""
-    rest = {name: value for name, value in of.items() if name != "moment"}
-    return {**rest, "below": of["moment"] or of["below"]}
+    rest = {name: value for name, value in edge.items() if name != "moment"}
+    return {**rest, "below": edge["moment"] or edge["below"]}
 
 
-def _dated(of: dict[str, Any]) -> dict[str, Any]:
-    return {**of, "at": moment_of(of["at"])}
+def _dated(entry: dict[str, Any]) -> dict[str, Any]:
+    return {**entry, "at": moment_of(entry["at"])}

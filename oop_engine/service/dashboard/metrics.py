@@ -55,10 +55,10 @@ def prometheus(sample: dict[str, Any]) -> str:
         if value is not None:
             lines[name].append(_line(name, labels, value))
     text = []
-    for name, found in lines.items():
-        if found:
+    for name, figures in lines.items():
+        if figures:
             kind, words = _HELP[name]
-            text += [f"# HELP {name} {words}", f"# TYPE {name} {kind}", *found]
+            text += [f"# HELP {name} {words}", f"# TYPE {name} {kind}", *figures]
     return "\n".join([*text, ""])
 
 
@@ -104,11 +104,11 @@ def _of_operator(node: dict[str, Any]) -> Iterator[Figure]:
         yield "oop_operator_events_total", {**labels, "event": event}, count
 
 
-def _of_checkpoints(found: dict[str, Any]) -> Iterator[Figure]:
-    yield "oop_checkpoints_total", {}, found["count"]
-    yield "oop_checkpoint_age_seconds", {}, found["age_s"]
-    if found["last"]:
-        last = found["last"][0]
+def _of_checkpoints(checkpoints: dict[str, Any]) -> Iterator[Figure]:
+    yield "oop_checkpoints_total", {}, checkpoints["count"]
+    yield "oop_checkpoint_age_seconds", {}, checkpoints["age_s"]
+    if checkpoints["last"]:
+        last = checkpoints["last"][0]
         yield "oop_checkpoint_still_seconds", {}, last["still_s"]
         yield "oop_checkpoint_bytes", {}, last["bytes"]
 

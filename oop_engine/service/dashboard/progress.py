@@ -37,19 +37,19 @@ def progress(service: Service, before: int, passed_s: float) -> str:
 
     O(edges), and O(groups) where groups have bounds of their own.
     """
-    rows, found = service.rows, standing(service.local)
+    rows, state = service.rows, standing(service.local)
     bounds = [
         (below, edge)
-        for inputs in found.inputs.values()
+        for inputs in state.inputs.values()
         for edge, _ in inputs
-        if (below := found.bounds.get(edge, NEVER)) not in (NEVER, FOREVER)
+        if (below := state.bounds.get(edge, NEVER)) not in (NEVER, FOREVER)
     ]
     operators = service.local.operators.values()
     late = sum(operator.counts().get("late", 0) for operator in operators)
     refused = sum(sum(counts.values()) for counts in service.dead.counts.values())
     parts = [f"{rows:,} rows, {(rows - before) / max(passed_s, 1e-3):,.0f} rows/s"]
-    least, edge = min(bounds, default=(NEVER, ""))
-    parts += [f"bound {found.moment(edge, least)}" if edge else "no bound yet"]
+    lowest, edge = min(bounds, default=(NEVER, ""))
+    parts += [f"bound {state.moment(edge, lowest)}" if edge else "no bound yet"]
     parts += [f"{late:,} late", *([f"{refused:,} not readable"] if refused else [])]
     parts += [f"{service.epochs:,} checkpoint{'' if service.epochs == 1 else 's'}"] * (
         service.place is not None

@@ -91,25 +91,25 @@ class Sampler:
     def take(self) -> None:
         """Copy all counters.  O(edges), and O(groups) where groups have bounds of their own."""
         now, service = self._clock(), self._service
-        found = standing(service.local)
+        state = standing(service.local)
         apart = max(now - self._at, 1e-3)
-        messages = self._messages(found)
+        messages = self._messages(state)
         silent = {name: self._since("messages", name, messages[name], now) for name in service.inlets}
         quiet = {
             name: since
             for name, since in silent.items()
             if since >= _SILENT_S and not service.inlets[name].ended
         }
-        reasons = held_back(found, quiet)
-        sources = [self._source(found, name, silent[name], apart, now) for name in service.inlets]
+        reasons = held_back(state, quiet)
+        sources = [self._source(state, name, silent[name], apart, now) for name in service.inlets]
         _behind(sources)
         self.last = {
             "graph": service.plan.name,
             "at": now,
             "up_s": now - self._began,
             "paused": service.gate.paused,
-            "nodes": [*self._nodes(found, reasons, sources, apart)],
-            "edges": [*self._edges(found, now)],
+            "nodes": [*self._nodes(state, reasons, sources, apart)],
+            "edges": [*self._edges(state, now)],
             "sources": sources,
             "sinks": [
                 {"name": name, "away": link.away, "losses": link.losses}
@@ -129,10 +129,10 @@ class Sampler:
     def _all(self) -> int:
         return sum(inlet.tuples for inlet in self._service.inlets.values())
 
-    def _messages(self, found: Standing) -> Counter[str]:
+    def _messages(self, state: Standing) -> Counter[str]:
         """Return how many messages of each source there were: punctuation is a sign of life, too."""
         edges, messages = self._service.local.statistics.edges, Counter[str]()
-        for inputs in found.inputs.values():
+        for inputs in state.inputs.values():
             for edge, origin in inputs:
                 messages[origin] += edges[edge].pages + edges[edge].punctuations
         return messages
@@ -145,9 +145,9 @@ class Sampler:
             return 0.0
         return now - before[1]
 
-    def _source(self, found: Standing, name: str, silent_s: float, apart: float, now: float) -> Sample:
+    def _source(self, state: Standing, name: str, silent_s: float, apart: float, now: float) -> Sample:
         inlet, dead = self._service.inlets[name], self._service.dead
-        below, edge = _bound_of(found, name)
+        below, edge = _bound_of(state, name)
         before, self._counts[name] = self._counts.get(name, inlet.tuples), inlet.tuples
         return {
             "name": name,
@@ -161,13 +161,13 @@ class Sampler:
             "losses": inlet.source.link.losses,
             "silent_s": silent_s,
             "ended": inlet.ended,
-            **_bound(found, edge, below, now),
-            "unit": found.units.get(edge, ""),
+            **_bound(state, edge, below, now),
+            "unit": state.units.get(edge, ""),
         }
 
-    def _edges(self, found: Standing, now: float) -> list[Sample]:
+    def _edges(self, state: Standing, now: float) -> list[Sample]:
         edges, known = [], self._service.local.statistics.edges
-        for node, inputs in found.inputs.items():
+        for node, inputs in state.inputs.items():
             for edge, origin in inputs:
                 count = known[edge]
                 edges.append(
@@ -175,18 +175,18 @@ class Sampler:
                         "name": edge,
                         "from": origin,
                         "to": node,
-                        "input": slowest(found, origin)[0],
+                        "input": slowest(state, origin)[0],
                         "pages": count.pages,
                         "tuples": count.tuples,
                         "punctuations": count.punctuations,
                         "still_s": self._since("bound", edge, count.below, now),
-                        **_bound(found, edge, count.below, now),
+                        **_bound(state, edge, count.below, now),
                     }
                 )
         return edges
 
     def _nodes(
-        self, found: Standing, reasons: Mapping[str, Reason], sources: list[Sample], apart: float
+        self, state: Standing, reasons: Mapping[str, Reason], sources: list[Sample], apart: float
     ) -> list[Sample]:
         plan, nodes = self._service.plan, []
         for node in plan.nodes:
@@ -199,13 +199,13 @@ class Sampler:
                 shown |= {
                     "class": type(operator).__name__,
                     "describe": self._described[node.name],
-                    "state": State(*found.state[node.name])._asdict(),
+                    "state": State(*state.state[node.name])._asdict(),
                     "counts": operator.counts(),
                     "busy_s": busy,
                     "busy": min((busy - before) / apart, 1.0),
                     "groups": [
                         {"group": name, "bound": None if below == NEVER else schema.moment(below)}
-                        for name, below in found.groups.get(node.name, ())
+                        for name, below in state.groups.get(node.name, ())
                     ],
                     "windows": _windows(operator, schema),
                 }
@@ -215,15 +215,15 @@ class Sampler:
         return nodes
 
     def _checkpoints(self, now: float) -> Sample:
-        kept = self._service.kept
-        last = kept[-1] if kept else None
+        taken = self._service.kept
+        last = taken[-1] if taken else None
         return {
             "count": self._service.epochs,
             "durable": self._service.place is not None,
             "age_s": None if last is None else now - last.at,
             "last": [
                 {"epoch": k.epoch, "at": k.at, "still_s": k.still_s, "took_s": k.took_s, "bytes": k.nbytes}
-                for k in reversed(kept)
+                for k in reversed(taken)
             ],
         }
 
@@ -246,24 +246,29 @@ def _windows(operator: Operator, schema: Schema) -> list[Sample]:
         return None if span is None else [schema.moment(at) for at in span]
 
     return [
-        {"window": one.name, "number": one.number, "oldest": words(one.oldest), "newest": words(one.newest)}
-        for one in operator.open_windows(_DEFINITIONS)
+        {
+            "window": window.name,
+            "number": window.number,
+            "oldest": words(window.oldest),
+            "newest": words(window.newest),
+        }
+        for window in operator.open_windows(_DEFINITIONS)
     ]
 
 
-def _bound_of(found: Standing, source: str) -> tuple[int, str]:
+def _bound_of(state: Standing, source: str) -> tuple[int, str]:
     """Return the bound of a source, and its edge: the first on its way, before it meets others or is in windows."""
-    ways = {origin: (node, edge) for node, inputs in found.inputs.items() for edge, origin in inputs}
+    ways = {origin: (node, edge) for node, inputs in state.inputs.items() for edge, origin in inputs}
     at, edge = source, ""
     while at in ways:
         node, edge = ways[at]
-        if found.bounds.get(edge, NEVER) != NEVER or len(found.inputs[node]) > 1 or node in found.waits:
-            return found.bounds.get(edge, NEVER), edge
+        if state.bounds.get(edge, NEVER) != NEVER or len(state.inputs[node]) > 1 or node in state.waits:
+            return state.bounds.get(edge, NEVER), edge
         at = node
     return NEVER, edge
 
 
-def _bound(found: Standing, edge: str, below: int, now: float) -> Sample:
+def _bound(state: Standing, edge: str, below: int, now: float) -> Sample:
     """Return a bound in words, and in seconds how far it is behind the clock, if it is a moment of a clock."""
     if below in (NEVER, FOREVER):
         return {
@@ -272,11 +277,11 @@ def _bound(found: Standing, edge: str, below: int, now: float) -> Sample:
             "bound": "ended" if below == FOREVER else None,
             "clock_s": None,
         }
-    unit = found.units[edge]
-    behind = now - to_seconds(below, unit) if unit in TIME_UNITS else None
-    clock_s = behind if behind is not None and abs(behind) < _A_CLOCK_S else None
-    moment = dated(below, unit, found.clocks[edge])
-    return {"below": below, "moment": moment, "bound": found.moment(edge, below), "clock_s": clock_s}
+    unit = state.units[edge]
+    lag_s = now - to_seconds(below, unit) if unit in TIME_UNITS else None
+    clock_s = lag_s if lag_s is not None and abs(lag_s) < _A_CLOCK_S else None
+    moment = dated(below, unit, state.clocks[edge])
+    return {"below": below, "moment": moment, "bound": state.moment(edge, below), "clock_s": clock_s}
 
 
 def _behind(sources: list[Sample]) -> None:

@@ -21,7 +21,7 @@ def check_format(name: str, source: LiveSource) -> None:
         msg += did_you_mean(str(kind), MESSAGE_FORMATS)
         raise UsageError(msg)
     if source.by_lines and (declared or not MESSAGE_FORMATS[str(kind)].by_lines):
-        known = ", ".join(each for each, found in MESSAGE_FORMATS.items() if found.by_lines)
+        known = ", ".join(each for each, known_format in MESSAGE_FORMATS.items() if known_format.by_lines)
         shown = repr(getattr(source.format, "name", source.format))
         msg = f"source {name!r}: is read by lines; got format {shown}, which has none: use one of {known}"
         raise UsageError(msg)

@@ -24,14 +24,14 @@ def context_of(raw: Any, names: bytes) -> dict[str, Any] | None:
     >>> context_of(Payload(b"{}", {"_key": b"k", "_offset": 7}), b"")
     {'message': {'_key': {'base64': 'aw=='}, '_offset': 7}}
     """
-    found: dict[str, Any] = {}
+    context: dict[str, Any] = {}
     if isinstance(raw, Payload) and raw.about:
-        found[_MESSAGE] = {name: _packed(value) for name, value in raw.about.items()}
+        context[_MESSAGE] = {name: _packed(value) for name, value in raw.about.items()}
     if isinstance(raw, Payload) and raw.is_null:
-        found[_NULL] = True
+        context[_NULL] = True
     if names:
-        found[_NAMES] = names.decode(errors="surrogateescape")
-    return found or None
+        context[_NAMES] = names.decode(errors="surrogateescape")
+    return context or None
 
 
 def with_message(raw: bytes, context: Mapping[str, Any] | None) -> bytes:
@@ -45,8 +45,8 @@ def with_message(raw: bytes, context: Mapping[str, Any] | None) -> bytes:
 
 def names_in(context: Mapping[str, Any] | None) -> bytes:
     """Return the line of names that held above a record; b"" if there was none."""
-    found: str = (context or {}).get(_NAMES) or ""
-    return found.encode(errors="surrogateescape")
+    names: str = (context or {}).get(_NAMES) or ""
+    return names.encode(errors="surrogateescape")
 
 
 def _packed(value: Any) -> Any:

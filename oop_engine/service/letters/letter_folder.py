@@ -82,12 +82,12 @@ class LetterFolder:
         if not self.folder.is_dir():
             msg = f"{self.folder}: is no folder: give the one that serve(dead_letters=PartFiles(...)) has written"
             raise UsageError(msg)
-        known, found = {retry.letter for retry in self.retries()}, list[Letter]()
+        known, letters = {retry.letter for retry in self.retries()}, list[Letter]()
         ends = tuple(f".{suffix}" for suffix in suffixes())
         for name in self._disk.names(self.folder):
             if not name.startswith(".") and name.endswith(ends):
-                found += self._in_file(name, known)
-        return [letter for letter in found if source in (None, letter.source)]
+                letters += self._in_file(name, known)
+        return [letter for letter in letters if source in (None, letter.source)]
 
     def without(self, source: str | None) -> str:
         """Return a line for a folder without letters, or without those of a source."""
@@ -105,27 +105,27 @@ class LetterFolder:
             if isinstance(page, Page)
             for row in page.to_pylist()
         ]
-        found = []
+        letters = []
         for number, row in enumerate(rows, 1):
             letter = f"{name}:{number}"
             at = rfc3339(row["at"], "milliseconds")
             columns = {
                 each: row[each] for each in ("source", "position", "reason", "record", "coding", "context")
             }
-            found.append(Letter(letter, at=at, retried=letter in known, **columns))
-        return found
+            letters.append(Letter(letter, at=at, retried=letter in known, **columns))
+        return letters
 
-    def retries(self, behind: int = 0) -> list[Retry]:
+    def retries(self, above: int = 0) -> list[Retry]:
         """Return the letters of all orders behind a number."""
-        return [retry for number in self.orders(behind) for retry in self.order(number)]
+        return [retry for number in self.orders(above) for retry in self.order(number)]
 
-    def orders(self, behind: int = 0) -> list[int]:
+    def orders(self, above: int = 0) -> list[int]:
         """Return the numbers of the orders behind one."""
         names = self._disk.names(self.folder / _RETRY) if (self.folder / _RETRY).is_dir() else []
         numbers = [
             int(name.removesuffix(".jsonl")) for name in names if name.removesuffix(".jsonl").isdigit()
         ]
-        return sorted(number for number in numbers if number > behind)
+        return sorted(number for number in numbers if number > above)
 
     def order(self, number: int) -> list[Retry]:
         """Return the letters of an order."""

@@ -54,15 +54,15 @@ class Parts:
     def _in_parts(self, listed: list[Any], piece: Piece) -> Iterator[list[Message]]:
         at = 0
         while at < len(listed):
-            some = listed[at : at + self._most]
-            yield self._sized(self._reader.messages_of(some, at, piece))
-            at += len(some)
+            part = listed[at : at + self._most]
+            yield self._sized(self._reader.messages_of(part, at, piece))
+            at += len(part)
 
-    def _sized(self, found: list[Message]) -> list[Message]:
+    def _sized(self, messages: list[Message]) -> list[Message]:
         """Return the messages of a part, whose refused records decide how large the next is."""
         refused, self._reader.refused = self._reader.refused, 0
         self._most = min(_REFUSED_PART, _PART) if refused else min(2 * self._most, _PART)
-        return found
+        return messages
 
 
 def records_in(data: Any) -> int:

@@ -110,10 +110,10 @@ class RecordReader:
 
     def messages(self, pieces: list[Piece]) -> list[Message]:
         """Return the messages in some pieces, read together; by halves where a row is refused, to find its position."""
-        found = self._of_pieces(pieces)
+        messages = self._of_pieces(pieces)
         if self.unknown and not self._logged:
             self._log_unknown()
-        return found
+        return messages
 
     async def ready_again(self, letter: Retry) -> None:
         """Look whether a dead letter can be read now; one that cannot is refused again."""
@@ -174,14 +174,14 @@ class RecordReader:
             self._format.unknown.counts = counts
 
     def _of_piece(self, piece: Piece) -> list[Message]:
-        data, before, behind = piece
+        data, before, after = piece
         if self._format.headed:
-            file, first = self._source.file_above(before, behind)
+            file, first = self._source.file_above(before, after)
             if line := self._names.turn_to(file, first, data):
                 self._read_header(line)
-            found = self._of_data(piece)
+            messages = self._of_data(piece)
             self._names.note(self._format.header)
-            return found
+            return messages
         return self._of_data(piece)
 
     def _of_data(self, piece: Piece) -> list[Message]:
@@ -194,13 +194,13 @@ class RecordReader:
 
     def _records(self, *pieces: Piece) -> list[Record]:
         """Return the records of some pieces."""
-        found: list[Record] = []
+        numbered: list[Record] = []
         for piece in pieces:
             records = self._format.records(data := piece[0])
             sizes = map(len, records) if isinstance(data, bytes) else [1] * len(records)
             starts = accumulate(sizes, initial=0)
-            found += [(start, record, piece) for start, record in zip(starts, records, strict=False)]
-        return found
+            numbered += [(start, record, piece) for start, record in zip(starts, records, strict=False)]
+        return numbered
 
     def _of_records(self, records: list[Record], piece: Piece) -> list[Message]:
         """Return the messages in records of a piece; by halves down to those refused."""
@@ -226,23 +226,23 @@ class RecordReader:
         return of_bytes(raw if isinstance(raw, Payload) else piece[0], line)
 
     def _place(self, record: Record) -> Any:
-        start, _, (_, before, behind) = record
-        return self._source.place(before, behind, start)
+        start, _, (_, before, after) = record
+        return self._source.place(before, after, start)
 
     def _of_record(self, raw: Any, data: Any, place: Any) -> list[Message]:
         """Return the messages in one record, which is ``raw`` as it came; bury it, or those of its rows refused."""
         self._letters = []
-        found = list(self._format.read(data))
+        messages = list(self._format.read(data))
         letters, self._letters = self._letters, None
-        coding = "part" if found else None
-        if not found and self._source.format == _OBJECTS and not isinstance(raw, bytes):
+        coding = "part" if messages else None
+        if not messages and self._source.format == _OBJECTS and not isinstance(raw, bytes):
             raw, coding = json.dumps(raw, default=str), "json"
         context = context_of(raw, self._format.header if self._format.headed else b"") if letters else None
         for reason, text, rows in letters:
             self._unreadable(
-                reason, text if found else raw, rows, place=place, coding=coding, context=context
+                reason, text if messages else raw, rows, place=place, coding=coding, context=context
             )
-        return found
+        return messages
 
     def _all_of(self, data: Any, records: Callable[[], list[Record]]) -> list[Message] | None:
         """Return the messages in some data, and bury the ``records`` refused; None: which these are is not known."""
@@ -250,7 +250,7 @@ class RecordReader:
         known = {name: getattr(self._format, name) for name in remembered}
         first, self._spotted = self._format.next_row, []
         try:
-            found = list(self._format.read(data))
+            messages = list(self._format.read(data))
             if self._spotted and not self._bury(self._spotted, records(), first):
                 raise _RefusedError
         except _RefusedError:  # the rows are read again
@@ -259,7 +259,7 @@ class RecordReader:
             return None
         finally:
             self._spotted = None
-        return found
+        return messages
 
     def _bury(self, spotted: list[tuple[str, NDArray[np.int64]]], records: list[Record], first: int) -> bool:
         """Bury the records of some rows, which are numbered from ``first``; False: not each record is one row."""

@@ -104,11 +104,11 @@ def described(arg: Any) -> Any:
 
 def type_of(kind: Any) -> Any:
     """Return a type of a signature as plain data."""
-    _, (of, *_), state = kind.made_of
-    if of.__name__ in ("UniTuple", "NamedUniTuple"):
+    _, (cls, *_), state = kind.made_of
+    if cls.__name__ in ("UniTuple", "NamedUniTuple"):
         return state.get("instance_class", tuple), (type_of(state["dtype"]),) * state["count"]
-    if of.__name__ in ("Tuple", "NamedTuple"):
+    if cls.__name__ in ("Tuple", "NamedTuple"):
         return state.get("instance_class", tuple), tuple(type_of(each) for each in state["types"])
-    if of.__name__ not in ("Array", "Integer", "Float", "Boolean"):
+    if cls.__name__ not in ("Array", "Integer", "Float", "Boolean"):
         raise UnknownError
     return state["name"]

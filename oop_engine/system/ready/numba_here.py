@@ -33,5 +33,5 @@ def version() -> str | None:
         text = "" if folder is None else (folder / "_version.py").read_text(encoding="utf-8")
     except OSError:
         return None
-    found = re.search(r'"version": "([^"]*)"', text)
-    return None if found is None else found[1]
+    match = re.search(r'"version": "([^"]*)"', text)
+    return None if match is None else match[1]

@@ -22,7 +22,7 @@ def undefined(code: bytes) -> list[str]:
     if size != section.itemsize:
         raise UnknownError
     sections = np.frombuffer(code, section, int(number), int(header))
-    found: list[str] = []
+    missing: list[str] = []
     for each in sections[sections["f1"] == 2]:  # tables of symbols
         symbols = np.frombuffer(code, "<u4,u1,u1,<u2,<u8,<u8", int(each["f5"]) // 24, int(each["f4"]))
         names = int(sections[int(each["f6"])]["f4"])
@@ -32,5 +32,5 @@ def undefined(code: bytes) -> list[str]:
             if name.startswith(".numba.unresolved"):
                 raise UnknownError
             if name and not symbol["f3"]:
-                found.append(name)
-    return found
+                missing.append(name)
+    return missing

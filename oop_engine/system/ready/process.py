@@ -67,14 +67,14 @@ class _Process(NamedTuple):
         self.kept.append((code, made))
         words = f"compiled {function.__qualname__}"
         module = sys.modules[function.__module__]
-        found: Callable[..., Any] = self.helpers.make_function(
+        loaded: Callable[..., Any] = self.helpers.make_function(
             module, function.__name__, words, address, made[0], (made,)
         )
-        return found
+        return loaded
 
-    def _environment(self, standing: StandIn) -> Any:
+    def _environment(self, stand_in: StandIn) -> Any:
         """Return the object that code refers to as its module and its Python objects, and point the code at it."""
-        module, constants, name = standing.made_of
+        module, constants, name = stand_in.made_of
         made = self.helpers.Environment({"__name__": module})
         made.consts.extend(constants)
         if not (place := self.engine.get_global_value_address(name)):

@@ -60,8 +60,8 @@ class Ready:
         wanted = named or "numba" in sys.modules or next(_calls) > _MOST
         if wanted and (named or _imported()):  # whoever has Numba has it for all kernels
             return self._numba()(*args, **named)
-        found = self._found.get(_kinds(args)) or self._find(args)
-        return (self._numba() if found is None else found)(*args)
+        compiled = self._found.get(_kinds(args)) or self._find(args)
+        return (self._numba() if compiled is None else compiled)(*args)
 
     def _find(self, args: tuple[Any, ...]) -> Callable[..., Any] | None:
         try:
@@ -69,12 +69,12 @@ class Ready:
         except UnknownError:
             return None
         with _LOADING:
-            found = self._by_types.get(types)  # arrays whose other flags differ, or another thread
-            if found is None:
-                found = _loaded(self._function, types)
-            if found is not None:
-                self._found[_kinds(args)] = self._by_types[types] = found
-        return found
+            compiled = self._by_types.get(types)  # arrays whose other flags differ, or another thread
+            if compiled is None:
+                compiled = _loaded(self._function, types)
+            if compiled is not None:
+                self._found[_kinds(args)] = self._by_types[types] = compiled
+        return compiled
 
 
 def _imported() -> bool:
