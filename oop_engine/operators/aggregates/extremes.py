@@ -136,16 +136,16 @@ class M4(_Chosen):
         return Min(self.column), Max(self.column), First(self.column), Last(self.column)
 
     def _type(self, kind: pa.DataType) -> pa.DataType:
-        return pa.struct([(one.kind, plain(kind)) for one in self._four])
+        return pa.struct([(aggregate.kind, plain(kind)) for aggregate in self._four])
 
     def parts(self, schema: Schema) -> tuple[Part, ...]:
-        return *(one.parts(schema)[0] for one in self._four), Part("count", self.column)
+        return *(aggregate.parts(schema)[0] for aggregate in self._four), Part("count", self.column)
 
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
         number = states[-1]
         values = [
-            one.result([state, number], kind.field(i).type)
-            for i, (one, state) in enumerate(zip(self._four, states, strict=False))
+            aggregate.result([state, number], kind.field(i).type)
+            for i, (aggregate, state) in enumerate(zip(self._four, states, strict=False))
         ]
         null = fewer(number[0], 1)
         mask = None if null is None else pa.array(null)

@@ -70,8 +70,8 @@ class _OfLibrary(OfColumn):
 
     def result(self, states: Sequence[Arrays], kind: pa.DataType) -> pa.Array:
         column = cast(Ragged, states[0][0]).compact()
-        found = (self._of(sketch_of(self.kind, data)) for data in column.flat[0].to_pylist())
-        return pa.array([next(found) if many else None for many in column.lengths.tolist()], kind)
+        values = (self._of(sketch_of(self.kind, data)) for data in column.flat[0].to_pylist())
+        return pa.array([next(values) if many else None for many in column.lengths.tolist()], kind)
 
     def _of(self, sketch: Any) -> Any:
         raise NotImplementedError
@@ -168,12 +168,14 @@ class FrequentItems(_OfLibrary):
     def _of(self, sketch: Any) -> Any:
         from datasketches import frequent_items_error_type as errors
 
-        least = int(np.ceil(self.share * sketch.total_weight))
-        found = [
+        needed = int(np.ceil(self.share * sketch.total_weight))
+        frequent = [
             (text, upper) for text, _, _, upper in sketch.get_frequent_items(errors.NO_FALSE_NEGATIVES, 0)
         ]
-        found = sorted((pair for pair in found if pair[1] >= least), key=lambda pair: (-pair[1], pair[0]))
-        return [{"value": text, "count": count} for text, count in found]
+        frequent = sorted(
+            (pair for pair in frequent if pair[1] >= needed), key=lambda pair: (-pair[1], pair[0])
+        )
+        return [{"value": text, "count": count} for text, count in frequent]
 
 
 def _check_share(owner: str, name: str, value: object, least: float) -> None:

@@ -62,13 +62,13 @@ class Var(OfColumn):
         else:
             (total,) = states[1]
             squares = deviations((total, total >> 63), states[2], np.maximum(number, 1))
-        found: NDArray[np.float64] = squares / np.maximum(number - self.ddof, 1)
-        return found
+        variance: NDArray[np.float64] = squares / np.maximum(number - self.ddof, 1)
+        return variance
 
 
 class Stddev(Var):
     """Standard deviation, float64: the square root of ``Var``, and null where that is."""
 
     def _of(self, number: NDArray[Any], states: Sequence[Arrays]) -> NDArray[np.float64]:
-        found: NDArray[np.float64] = np.sqrt(super()._of(number, states))
-        return found
+        deviation: NDArray[np.float64] = np.sqrt(super()._of(number, states))
+        return deviation

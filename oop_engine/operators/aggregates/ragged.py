@@ -62,8 +62,8 @@ class Ragged:
         return int(2 * self.lengths.nbytes + sum(column.nbytes for column in self.flat))
 
     def __getitem__(self, rows: NDArray[Any] | Sequence[int] | slice) -> Ragged:
-        some = Ragged(self.begins[rows], self.lengths[rows], self.flat, self.kind)
-        return some.compact() if 2 * some.values < len(self.flat[0]) else some
+        chosen = Ragged(self.begins[rows], self.lengths[rows], self.flat, self.kind)
+        return chosen.compact() if 2 * chosen.values < len(self.flat[0]) else chosen
 
     def __setitem__(self, rows: NDArray[Any], new: Ragged) -> None:
         """Overwrite some rows.  O(values)."""
@@ -110,9 +110,9 @@ class Ragged:
         """Return where in the first column the value of a rank, from 0 on, of each row is; anywhere, if it has none."""
         from oop_engine.operators.kernels.lists import places
 
-        found = np.empty(self.size, np.int64)
-        places(self.begins, self.lengths, _read_only(self.flat[1]), ranks, found)
-        return found
+        at = np.empty(self.size, np.int64)
+        places(self.begins, self.lengths, _read_only(self.flat[1]), ranks, at)
+        return at
 
 
 def listed(states: Iterable[Sequence[Any]], rows: int) -> int:

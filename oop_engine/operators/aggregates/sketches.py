@@ -58,17 +58,17 @@ class Bins:
         """Return the bins of numbers, int32, int64 or float64."""
         from oop_engine.operators.kernels.lists import bins
 
-        found = np.empty(values.size, np.int32)
-        bins(values, 1 / self._log, self._first, self.last, found)
-        return found
+        numbers = np.empty(values.size, np.int32)
+        bins(values, 1 / self._log, self._first, self.last, numbers)
+        return numbers
 
     def middle(self, bins: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the number that stands for each of some bins."""
         size = (np.abs(bins) + self._first - 1) * self._log + math.log(2 / (1 + math.exp(self._log)))
         values = np.where(bins == 0, 0.0, np.copysign(np.exp(np.minimum(size, 709.78)), bins))
         values = np.where(np.abs(bins) == self.last, np.copysign(np.inf, bins), values)
-        found: NDArray[np.float64] = np.where(bins > self.last, np.nan, values)
-        return found
+        middles: NDArray[np.float64] = np.where(bins > self.last, np.nan, values)
+        return middles
 
 
 @checked_arguments
@@ -138,10 +138,10 @@ class ApproxCountDistinct(CountDistinct):
         total, unset = np.empty(len(column)), np.empty(len(column))
         harmonic(column.begins, column.lengths, np.ascontiguousarray(column.flat[0]), m, total, unset)
         bias = {16: 0.673, 32: 0.697, 64: 0.709}.get(m, 0.7213 / (1 + 1.079 / m))
-        found = bias * m * m / total
-        few = (found <= 2.5 * m) & (unset > 0)
-        found[few] = m * np.log(m / unset[few])
-        return pa.array(np.rint(found).astype(np.int64), kind)
+        estimate = bias * m * m / total
+        few = (estimate <= 2.5 * m) & (unset > 0)
+        estimate[few] = m * np.log(m / unset[few])
+        return pa.array(np.rint(estimate).astype(np.int64), kind)
 
 
 def _check_error(name: str, error: float) -> None:

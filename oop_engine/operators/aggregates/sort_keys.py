@@ -54,7 +54,7 @@ def has_order(kind: pa.DataType) -> bool:
     """Return whether values can be put in order, by keys or by Arrow; of a dictionary, those it is of."""
     types, kind = pa.types, plain(kind)
     words = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
-    return bool(has_keys(kind) or types.is_decimal(kind) or any(of(kind) for of in words))
+    return bool(has_keys(kind) or types.is_decimal(kind) or any(test(kind) for test in words))
 
 
 def plain(kind: pa.DataType) -> pa.DataType:

@@ -28,7 +28,7 @@ class _Added(OfColumn):
 
     def _takes(self, kind: pa.DataType) -> bool:
         more = (pa.types.is_uint64, pa.types.is_decimal128, pa.types.is_duration)
-        return is_number(kind) or any(of(kind) for of in more)
+        return is_number(kind) or any(test(kind) for test in more)
 
     def _wide(self, schema: Schema) -> Part:
         """Return the part that adds up all but floats exactly: integers of 32 bits or less in 64, all else in 128."""

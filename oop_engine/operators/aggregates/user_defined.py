@@ -115,7 +115,7 @@ class UserDefined(Aggregation):
         present = number > 0
         if self.identity is not None:
             pairs = zip(state, self.identity, strict=True)
-            state = [np.where(present, held, held.dtype.type(nothing)) for held, nothing in pairs]
+            state = [np.where(present, column, column.dtype.type(nothing)) for column, nothing in pairs]
             present = np.ones_like(present)
         values = _results(self.lower(tuple(array[present] for array in state)), kind, int(present.sum()))
         place = np.cumsum(present) - 1
@@ -163,7 +163,9 @@ def _is_of(given: Any, kind: np.dtype[Any]) -> bool:
     """Return whether a value is the same in the type of a state."""
     try:
         with np.errstate(over="ignore"):
-            found = kind.type(given)
-        return bool(found == given or found != found) and (kind.kind != "b" or given in (True, False))
+            converted = kind.type(given)
+        return bool(converted == given or converted != converted) and (
+            kind.kind != "b" or given in (True, False)
+        )
     except (TypeError, ValueError, OverflowError):
         return False

@@ -107,9 +107,9 @@ class OfList(_OfValues):
         flat = each.take(pa.array(np.repeat(np.arange(values.values), values.flat[1]))).to_pylist()
         ends = np.cumsum(values.totals()).tolist()
         lists = [flat[begin:end] for begin, end in pairwise([0, *ends])]
-        found = [self.function(one) if one else None for one in lists]
+        results = [self.function(values) if values else None for values in lists]
         try:
-            return pa.array(found, kind)
+            return pa.array(results, kind)
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             name = getattr(self.function, "__name__", repr(self.function))
             msg = f"UserDefined.of: {name} must return {kind} values; {error}: give returns=..."
@@ -223,9 +223,9 @@ class _Frequent(_OfValues):
     def _listed(self, values: Ragged, rows: Integers, at: Integers, kind: pa.DataType) -> pa.Array:
         """Return a list a row of the values ``at``, which are by row."""
         each = kind.value_type
-        found = chosen(values, at, np.zeros(at.size, np.bool_), each.field("value").type)
+        listed = chosen(values, at, np.zeros(at.size, np.bool_), each.field("value").type)
         counts = pa.array(values.flat[1][at], pa.int64())
-        structs = pa.StructArray.from_arrays([found, counts], fields=list(each))
+        structs = pa.StructArray.from_arrays([listed, counts], fields=list(each))
         ends = np.zeros(values.size + 1, np.int32)
         np.cumsum(np.bincount(rows, minlength=values.size), out=ends[1:])
         null = np.append(values.lengths == 0, False)
@@ -264,15 +264,15 @@ class HeavyHitters(_Frequent):
             raise GraphError(msg)
 
     def _of(self, values: Ragged, kind: pa.DataType) -> pa.Array:
-        least = np.repeat(self.share * values.totals(), values.lengths)
-        return self._listed(values, *_frequent(values, None, values.flat[1] >= least), kind)
+        needed = np.repeat(self.share * values.totals(), values.lengths)
+        return self._listed(values, *_frequent(values, None, values.flat[1] >= needed), kind)
 
 
 def _frequent(
-    values: Ragged, most: int | None, some: NDArray[np.bool_] | None = None
+    values: Ragged, most: int | None, mask: NDArray[np.bool_] | None = None
 ) -> tuple[Integers, Integers]:
-    """Return the rows and places of values by row, then count downwards, then value: ``most`` a row, of ``some``."""
-    at = np.arange(values.flat[1].size) if some is None else np.flatnonzero(some)
+    """Return the rows and places of values by row, then count downwards, then value: ``most`` a row, of ``mask``."""
+    at = np.arange(values.flat[1].size) if mask is None else np.flatnonzero(mask)
     rows = np.repeat(np.arange(values.size), values.lengths)[at]
     order = np.lexsort((-values.flat[1][at], rows))
     rows, at = rows[order], at[order]

@@ -40,10 +40,10 @@ def unwrapped(state: Arrays) -> Arrays:
 def fits(wide: Arrays) -> NDArray[np.bool_]:
     """Return which of some integers fit int64."""
     sign = wide[0] >> 63
-    found: NDArray[np.bool_] = wide[1] == sign
+    inside: NDArray[np.bool_] = wide[1] == sign
     for word in wide[2:]:
-        found &= word == sign
-    return found
+        inside &= word == sign
+    return inside
 
 
 def beyond(wide: Arrays, kind: pa.DataType) -> Integers:
@@ -53,15 +53,15 @@ def beyond(wide: Arrays, kind: pa.DataType) -> Integers:
     large = np.flatnonzero(~fits(wide))
     if not large.size or not pa.types.is_decimal(kind):
         return large
-    return large[[abs(one) >= _DIGITS for one in _exact(wide, large)]]
+    return large[[abs(value) >= _DIGITS for value in _exact(wide, large)]]
 
 
 def floats(wide: Arrays) -> NDArray[np.float64]:
     """Return integers as the nearest floats."""
-    found = wide[0].astype(np.float64)
+    floats = wide[0].astype(np.float64)
     large = np.flatnonzero(~fits(wide))
-    found[large] = [float(one) for one in _exact(wide, large)]
-    return found
+    floats[large] = [float(value) for value in _exact(wide, large)]
+    return floats
 
 
 def divided(wide: Arrays, number: Integers) -> Arrays:
@@ -72,10 +72,10 @@ def divided(wide: Arrays, number: Integers) -> Arrays:
     quotient, rest = np.divmod(size, number[small])
     low[small] = np.sign(low[small]) * (quotient + (rest >= number[small] - rest))
     high[small] = low[small] >> 63
-    for row, one in zip(large := np.flatnonzero(~small), _exact(wide, large), strict=True):
+    for row, value in zip(large := np.flatnonzero(~small), _exact(wide, large), strict=True):
         by = int(number[row])
-        found = (2 * abs(one) + by) // (2 * by)
-        low[row], high[row] = _words(found if one >= 0 else -found)
+        found = (2 * abs(value) + by) // (2 * by)
+        low[row], high[row] = _words(found if value >= 0 else -found)
     return low, high
 
 
@@ -98,10 +98,10 @@ def deviations(total: Arrays, squares: Arrays, number: Integers) -> NDArray[np.f
 
 def _exact(wide: Arrays, rows: Integers) -> list[int]:
     """Return some integers as those of Python."""
-    *lower, found = (word[rows].tolist() for word in wide)
+    *lower, integers = (word[rows].tolist() for word in wide)
     for words in reversed(lower):
-        found = [(high << 64) + (low & (1 << 64) - 1) for low, high in zip(words, found, strict=True)]
-    return list(found)
+        integers = [(high << 64) + (low & (1 << 64) - 1) for low, high in zip(words, integers, strict=True)]
+    return list(integers)
 
 
 def _words(number: int) -> tuple[int, int]:

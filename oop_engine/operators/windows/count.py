@@ -126,21 +126,21 @@ class RowsBetween:
         return Neighbours(self.first, self.last, tuple(self.carry), checked_tie(self.tie, schema, place))
 
 
-def _rows(of: _Numbered, over: Over, schema: Schema, place: str) -> Extents | Ranked:
-    lengths = {"range": of.range, "slide": of.slide}
-    found = {name: to_units(value, "rows", f"{place}: {name}") for name, value in lengths.items()}
-    for name, value in found.items():
+def _rows(windows: _Numbered, over: Over, schema: Schema, place: str) -> Extents | Ranked:
+    lengths = {"range": windows.range, "slide": windows.slide}
+    numbers = {name: to_units(value, "rows", f"{place}: {name}") for name, value in lengths.items()}
+    for name, value in numbers.items():
         if not 0 < value <= LONGEST:
             msg = f"{place}: {name} must be > 0 and in rows; got {name}={value}"
             raise GraphError(msg)
-    if of.order not in get_args(Order):
-        msg = f"{place}: order must be 'arrival' or 'time'; got {of.order!r}"
+    if windows.order not in get_args(Order):
+        msg = f"{place}: order must be 'arrival' or 'time'; got {windows.order!r}"
         raise GraphError(msg)
-    tie = checked_tie(of.tie, schema, place)
-    if of.order == "time":
+    tie = checked_tie(windows.tie, schema, place)
+    if windows.order == "time":
         whole = over is Over.ROWS
-        return Ranked(found["range"], found["slide"], tie, whole_stream=whole, partitioned=not whole)
+        return Ranked(numbers["range"], numbers["slide"], tie, whole_stream=whole, partitioned=not whole)
     if tie:
         msg = f"{place}: tie={tie} orders equal times, and goes with order='time'; got order='arrival'"
         raise GraphError(msg)
-    return Extents(found["range"], found["slide"], 0, over)
+    return Extents(numbers["range"], numbers["slide"], 0, over)

@@ -116,9 +116,9 @@ class Marked(Folding):
         last = view.begins[1:] - 1
         ends = ends_of(view.first, 0)
         ends[last] = np.where(view.ended, view.last[last] + 1, view.bounds)
-        some = np.ones(rows.size, np.bool_)
-        some[last] = closed
-        rows = rows[some]
+        closing = np.ones(rows.size, np.bool_)
+        closing[last] = closed
+        rows = rows[closing]
         keep = last + closed
         return Due(groups[rows], view.first[rows], ends[rows], rows, rows + 1, keep, view.cut)
 

@@ -73,8 +73,15 @@ class FinalTuples(NamedTuple):
     def take(self, rows: Integers) -> FinalTuples:
         """Return some of them; what is told of groups stays."""
         tags = self.tags[rows] if self.tags.size else self.tags
-        of = self.groups[rows], self.starts, self.times[rows], self.ranks[rows], tags, self.page.take(rows)
-        return FinalTuples(*of, self.opened, self.since, self.until)
+        columns = (
+            self.groups[rows],
+            self.starts,
+            self.times[rows],
+            self.ranks[rows],
+            tags,
+            self.page.take(rows),
+        )
+        return FinalTuples(*columns, self.opened, self.since, self.until)
 
 
 class SliceView(NamedTuple):
@@ -115,9 +122,9 @@ class SliceView(NamedTuple):
 
         O(log slices) each, less where they ascend.
         """
-        found = np.empty(groups.size, np.int64)
-        bisect(column, self.begins, groups, wanted, found)
-        return found
+        rows = np.empty(groups.size, np.int64)
+        bisect(column, self.begins, groups, wanted, rows)
+        return rows
 
 
 class Due(NamedTuple):
@@ -218,9 +225,10 @@ def checked_times(times: Integers, before: int, behind: int) -> None:
     """Raise ``ContractError`` unless so much may be taken from, and added to, each of ``times`` within 64 bits."""
     low, high = NEVER + 1 + before, FOREVER - 1 - behind
     if times.size and not (
-        low <= (least := int(np.minimum.reduce(times))) and (most := int(np.maximum.reduce(times))) <= high
+        low <= (earliest := int(np.minimum.reduce(times)))
+        and (latest := int(np.maximum.reduce(times))) <= high
     ):
-        value = least if least < low else most
+        value = earliest if earliest < low else latest
         msg = f"windows: positions must lie in [{low}, {high}] for extents to fit 64 bits; got {value}"
         raise ContractError(msg)
 

@@ -133,7 +133,7 @@ class Framed(Folding):
         rows[last[still]] = False
         (some,) = rows.nonzero()
         keep = view.begins[1:] - still
-        return Due(view.groups[some], view.first[some], view.last[some] + 1, some, some + 1, keep, cut)
+        return Due(view.groups[ends], view.first[ends], view.last[ends] + 1, ends, ends + 1, keep, cut)
 
     def next_due(self, view: SliceView) -> Integers:
         last = view.begins[1:] - 1

@@ -249,14 +249,16 @@ class Since(Folding):
         return np.where(last >= first, first, -1)
 
     def due(self, view: SliceView) -> Due:
-        gone, end = self._open(view), view.places[view.begins[1:] - 1] + 1
+        first_open, end = self._open(view), view.places[view.begins[1:] - 1] + 1
         closed = self.extents.closed_by(view.bounds)
         stop = np.where(view.ended, end, closed if self.extents.lulls else np.minimum(end, closed))
-        many = np.maximum(stop - gone, 0)
-        checked_many(many, gone * self.extents.slide + self.extents.origin, self.extents.slide, "Landmark")
-        groups, wids = spread(gone, many)
+        many = np.maximum(stop - first_open, 0)
+        checked_many(
+            many, first_open * self.extents.slide + self.extents.origin, self.extents.slide, "Landmark"
+        )
+        groups, wids = spread(first_open, many)
         starts, ends = self.extents.extent(wids)
-        cut, everyone = np.maximum(gone, stop), np.arange(many.size)
+        cut, everyone = np.maximum(first_open, stop), np.arange(many.size)
         high, join = view.row(view.places, groups, wids + 1), view.row(view.places, everyone, cut)
         low = view.begins[:-1]
         return Due(groups, starts, ends, low[groups], high, low, cut, join=join)
@@ -299,9 +301,9 @@ class Gridded(Folding):
 
     def due(self, view: SliceView) -> Due:
         cut = self.extents.closed_by(view.bounds)
-        groups, of = view.groups, np.arange(view.places.size)
+        groups, at = view.groups, np.arange(view.places.size)
         first, last = self.extents.wids(view.first)
-        there = np.where(of > view.begins[groups], last[of - 1] + 1, first)  # by the slice before
+        there = np.where(at > view.begins[groups], last[at - 1] + 1, first)  # by the slice before
         low = np.maximum(np.maximum(first, there), view.cut[groups])
         stop = np.minimum(last + 1, cut[groups])
         many = np.where(stop > low, stop - low, 0)  # of a group without a bound it would not fit
@@ -359,8 +361,8 @@ def length_in(length: Length, name: str, schema: Schema, place: str) -> int:
 
 def instant_in(value: Length | datetime, name: str, schema: Schema, place: str) -> int:
     """Return a position in units of ``schema``; raise ``GraphError`` in the name of ``place`` if it is too far away."""
-    found = schema.instant(value, f"{place}: {name}")
-    if not NEVER // 2 < found < FOREVER // 2:
-        msg = f"{place}: {name} must be within 2**62 {schema.unit} of 0; got {found}"
+    instant = schema.instant(value, f"{place}: {name}")
+    if not NEVER // 2 < instant < FOREVER // 2:
+        msg = f"{place}: {name} must be within 2**62 {schema.unit} of 0; got {instant}"
         raise GraphError(msg)
-    return found
+    return instant

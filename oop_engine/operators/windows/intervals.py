@@ -51,7 +51,7 @@ class Intervals:
 
     def __post_init__(self) -> None:
         if isinstance(self.extents, list):
-            extents = tuple(tuple(one) if isinstance(one, list) else one for one in self.extents)
+            extents = tuple(tuple(extent) if isinstance(extent, list) else extent for extent in self.extents)
             object.__setattr__(self, "extents", extents)
 
     def bound(self, schema: Schema, place: str = "Intervals") -> Stretches:
@@ -60,17 +60,17 @@ class Intervals:
             got = f"{len(self.extents):,}" if isinstance(self.extents, tuple | list) else repr(self.extents)
             msg = f"{place}: extents must be 1 to {_MOST:,} pairs (start, end) in a list; got {got}"
             raise GraphError(msg)
-        found = []
-        for one in self.extents:
-            if not isinstance(one, tuple | list) or len(one) != 2:
-                msg = f"{place}: an extent must be a pair (start, end); got {one!r}"
+        ends = []
+        for extent in self.extents:
+            if not isinstance(extent, tuple | list) or len(extent) != 2:
+                msg = f"{place}: an extent must be a pair (start, end); got {extent!r}"
                 raise GraphError(msg)
-            start, end = (instant_in(side, "extents", schema, place) for side in one)
+            start, end = (instant_in(side, "extents", schema, place) for side in extent)
             if start >= end:
-                msg = f"{place}: an extent must end behind its start; got {one!r} ({schema.unit})"
+                msg = f"{place}: an extent must end behind its start; got {extent!r} ({schema.unit})"
                 raise GraphError(msg)
-            found.append((end, start))
-        return Stretches(tuple(sorted(set(found))))
+            ends.append((end, start))
+        return Stretches(tuple(sorted(set(ends))))
 
 
 @checked_arguments

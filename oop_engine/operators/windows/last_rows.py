@@ -95,7 +95,7 @@ class LastBefore(Folding):
 
     def due(self, view: SliceView) -> Due:
         first, last = (self._behind(view, rows) for rows in (view.begins[:-1], view.begins[1:] - 1))
-        least = np.maximum(view.cut, first)
+        first_end = np.maximum(view.cut, first)
         below = self.grid.boundary(view.bounds)
         stop = np.where(view.ended, last, below if self.lulls else np.minimum(last, below))
         apart = stop.astype(float) - least  # not exact, but it may not fit 64 bits
@@ -105,9 +105,9 @@ class LastBefore(Folding):
         ends = least[groups] + nth * self.grid.slide
         high = view.row(view.first, groups, ends)
         low = np.maximum(high - self.rows, view.begins[:-1][groups])
-        cut = least + number * self.grid.slide
-        behind = view.row(view.first, np.arange(number.size), cut)
-        keep = np.maximum(behind - self.rows, view.begins[:-1])
+        cut = first_end + number * self.grid.slide
+        first_behind = view.row(view.first, np.arange(number.size), cut)
+        keep = np.maximum(first_behind - self.rows, view.begins[:-1])
         return Due(groups, view.first[low], ends, low, high, keep, cut)
 
     def next_due(self, view: SliceView) -> Integers:

@@ -64,15 +64,15 @@ class Ranked(Folding):
         return places
 
     def due(self, view: SliceView) -> Due:
-        gone = np.maximum(view.cut, 0)
+        first_open = np.maximum(view.cut, 0)
         full = view.done // self.slide
         stop = np.where(view.ended, (view.done - 1 + self.range) // self.slide, full)
-        many = np.maximum(stop - gone, 0)
-        groups, windows = spread(gone, many)
+        many = np.maximum(stop - first_open, 0)
+        groups, windows = spread(first_open, many)
         ends = (windows + 1) * self.slide
         low = view.row(view.places, groups, (ends - self.range) // self.slice)
         high = view.row(view.places, groups, ends // self.slice)
-        cut = np.maximum(gone, full)
+        cut = np.maximum(first_open, full)
         keep = view.row(
             view.places, np.arange(many.size), ((cut + 1) * self.slide - self.range) // self.slice
         )
@@ -108,9 +108,9 @@ class Neighbours(Folding):
         return final.ranks
 
     def due(self, view: SliceView) -> Due:
-        gone = np.maximum(view.cut, 0)
-        stop = np.where(view.ended, view.done, np.maximum(view.done - max(self.end, 0), gone))
-        groups, ranks = spread(gone, stop - gone)
+        first_open = np.maximum(view.cut, 0)
+        stop = np.where(view.ended, view.done, np.maximum(view.done - max(self.end, 0), first_open))
+        groups, ranks = spread(first_open, stop - first_open)
         own = view.row(view.places, groups, ranks)
         low = view.row(view.places, groups, ranks + self.begin)
         high = view.row(view.places, groups, ranks + self.end + 1)
@@ -123,10 +123,10 @@ class Neighbours(Folding):
 
     def least_open(self, view: SliceView, stamp: str) -> Integers:
         waiting = view.row(view.places, np.arange(view.bounds.size), np.maximum(view.cut, 0))
-        some = waiting < view.begins[1:]
-        least = np.full(view.bounds.size, FOREVER)
-        least[some] = view.first[waiting[some]] + (stamp == "end")
-        return least
+        waits = waiting < view.begins[1:]
+        lowest = np.full(view.bounds.size, FOREVER)
+        lowest[waits] = view.first[waiting[waits]] + (stamp == "end")
+        return lowest
 
     def least_later(self, bounds: Integers, stamp: str) -> Integers:
         return bounds if stamp == "start" else shift(bounds, 1)

@@ -97,14 +97,14 @@ class Gap(Merging):
 
     def assign(self, slots: Integers, times: Integers) -> tuple[Integers, Integers, Integers, Integers]:
         """Return the run of each tuple, and slots, first and last times of runs, some of which may overlap.  O(n)."""
-        of, first, last, of_run = (np.empty_like(times) for _ in range(4))
+        run_of, first, last, of_run = (np.empty_like(times) for _ in range(4))
         groups, names = int(slots.max(initial=-1)) + 1, None
         if groups > max(_SPARSE * slots.size, _FEW):  # a page of few tuples must not cost all groups
             names, slots = np.unique(slots, return_inverse=True)
             groups = names.size
-        runs = within(slots, times, self.gap, np.full((groups, 2), -1), of, first, last, of_run)
-        found = of_run[:runs].copy() if names is None else names[of_run[:runs]]
-        return of, found, first[:runs].copy(), last[:runs].copy()
+        runs = within(slots, times, self.gap, np.full((groups, 2), -1), run_of, first, last, of_run)
+        slots_of_runs = of_run[:runs].copy() if names is None else names[of_run[:runs]]
+        return run_of, slots_of_runs, first[:runs].copy(), last[:runs].copy()
 
     def begins(self, slots: Integers, first: Integers, last: Integers) -> NDArray[np.bool_]:
         """Return which runs, sorted by slot, then first, begin a session; the others join the one before.  O(n)."""
@@ -132,5 +132,5 @@ def is_gap(definition: Definition) -> TypeGuard[Gap]:
 
 def nested(definitions: Mapping[int, Definition]) -> dict[int, Gap]:
     """Return the sessions among definitions, the shortest gap first: a longer one joins sessions of a shorter one."""
-    gaps = {number: one for number, one in definitions.items() if is_gap(one)}
+    gaps = {number: window for number, window in definitions.items() if is_gap(window)}
     return dict(sorted(gaps.items(), key=lambda item: item[1].gap))

@@ -99,17 +99,17 @@ class UserCut(Folding):
 
     def due(self, view: SliceView) -> Due:
         called = np.flatnonzero(view.bounds > view.cut)
-        found = [self._windows(view, group) for group in called.tolist()]
-        number = [starts.size for starts, _ in found]
+        cuts = [self._windows(view, group) for group in called.tolist()]
+        number = [starts.size for starts, _ in cuts]
         none = np.empty(0, np.int64)
         groups = np.repeat(called, number)
         starts, ends = (
-            np.concatenate([none, *side]) for side in (zip(*found, strict=True) if found else ((), ()))
+            np.concatenate([none, *side]) for side in (zip(*cuts, strict=True) if cuts else ((), ()))
         )
         low, high = view.row(view.first, groups, starts), view.row(view.first, groups, ends)
-        some = low < high
+        filled = low < high
         keep = view.row(view.first, np.arange(view.bounds.size), shift(view.bounds, -self.back))
-        groups, starts, ends, low, high = (column[some] for column in (groups, starts, ends, low, high))
+        groups, starts, ends, low, high = (column[filled] for column in (groups, starts, ends, low, high))
         return Due(groups, starts, ends, low, high, keep, np.maximum(view.cut, view.bounds))
 
     def _windows(self, view: SliceView, group: int) -> tuple[Integers, Integers]:
@@ -153,5 +153,5 @@ class UserCut(Folding):
 
 def _integers(side: Any) -> Integers:
     """Return one side of windows as integers; an empty list has none."""
-    found = np.asarray(side)
-    return found.astype(np.int64, casting="safe" if found.size else "unsafe")
+    integers = np.asarray(side)
+    return integers.astype(np.int64, casting="safe" if integers.size else "unsafe")

@@ -121,7 +121,9 @@ def emit_closed(cells, slots, bounds, gaps, begin, out):
     """
     spans, until, _, counts = cells
     wide, low, top, gap = len(gaps), counts[LOW], counts[TOP], gaps[0]
-    done, i, lists = np.zeros(3, np.int64), begin, np.empty((wide + 1, _BLOCK + 1), np.int64)
+    done, i = np.zeros(3, np.int64), begin
+    # The groups whose runs a level emits, and how many; the last row is scratch for the runs that go on.
+    lists = np.empty((wide + 1, _BLOCK), np.int64), np.zeros(wide, np.int64)
     most = wide * len(spans) // max(len(until), 1) + 2 * wide  # steps of a group
     while i < len(slots):
         block_size = min(_BLOCK, (out.shape[1] - done[0]) // most)
@@ -149,7 +151,12 @@ def _close_cell(cells, slots, bounds, cell, gaps, lists, out, done):
     spans, until, _, counts = cells
     wide, gap, go_on, ends, is_last = len(gaps), gaps[0], 0, 0, cell == counts[TOP]
     ring = len(spans) // (2 * len(until)) + 1 - wide
-    here, there, on, end = _base(cells, cell % ring), _base(cells, (cell + 1) % ring), lists[wide], lists[0]
+    here, there, on, end = (
+        _base(cells, cell % ring),
+        _base(cells, (cell + 1) % ring),
+        lists[0][wide],
+        lists[0][0],
+    )
     next_start = (cell + 1) * gap
     # Which runs go on into the next cell, and which end here: listed without a branch, then worked off.
     for i in range(len(slots)):
@@ -167,18 +174,18 @@ def _close_cell(cells, slots, bounds, cell, gaps, lists, out, done):
         to[steps], a[steps], b[steps], free[freed] = at >> _ONE, row, at >> _ONE, row
         spans[at], spans[here + slot], spans[(here + slot) | _ONE] = spans[here + slot], _FOREVER, -_FOREVER
         steps, freed = steps + 1, freed + 1
-    done[0], done[1], end[-1] = steps, freed, ends
+    done[0], done[1], lists[1][0] = steps, freed, ends
     counts[USED] -= go_on
     _emit_level(cells, slots, cell % ring, 0, gaps, lists, out, done)
 
 
 @njit(cache=True, nogil=True)
 def _emit_level(cells, slots, place, level, gaps, lists, out, done):
-    """Emit the windows of the runs in ``lists[level]``, all in one place; the runs go on to the next level.
+    """Emit the windows of the runs that are listed for ``level``, all in one place; the runs go on to the next level.
 
     A run that is there and that they do not cover is emitted first.
     """
-    spans, until, _, _ = cells
+    (spans, until, _, _), (listed, lengths) = cells, lists
     wide = len(gaps)
     ring = len(spans) // (2 * len(until)) + 1 - wide
     for up in range(level + 1, wide):
@@ -187,17 +194,17 @@ def _emit_level(cells, slots, place, level, gaps, lists, out, done):
             _base(cells, ring + up - 1),
             0,
         )
-        into = lists[up]
-        for i in lists[up - 1, : lists[up - 1, -1]]:
+        into = listed[up]
+        for i in listed[up - 1, : lengths[up - 1]]:
             slot = np.uintp(slots[i]) << _ONE
             stop = spans[(there + slot) | _ONE] + gaps[up]
             into[count] = i
             count += (spans[there + slot] < stop) & (spans[here + slot] > stop)
-        into[-1] = count
+        lengths[up] = count
     for up in range(wide - 1, level - 1, -1):
         here, last_one = _base(cells, place if up == level else ring + up - 1), up + 1 == wide
         there = here if last_one else _base(cells, ring + up)
-        _emit_into(cells, slots, (here, there, up), gaps, lists[up], out, done)
+        _emit_into(cells, slots, (here, there, up), gaps, listed[up, : lengths[up]], out, done)
 
 
 @njit(cache=True, nogil=True)
@@ -206,7 +213,7 @@ def _emit_into(cells, slots, places, gaps, listed, out, done):
     spans, _, _, counts = cells
     (here, there, level), (steps, freed, windows) = places, done
     to, a, b, free, window_slots, ends, starts, levels = out
-    for i in listed[: listed[-1]]:
+    for i in listed:
         slot = np.uintp(slots[i]) << _ONE
         at, into = here + slot, there + slot
         row, first, last = at >> _ONE, spans[at], spans[at | _ONE]
@@ -228,7 +235,7 @@ def _emit_into(cells, slots, places, gaps, listed, out, done):
             )
             spans[into], spans[into | _ONE] = min(first, first_there), last
             counts[USED] += not full
-    counts[USED] -= listed[-1]
+    counts[USED] -= len(listed)
     done[0], done[1], done[2] = steps, freed, windows
 
 
@@ -250,13 +257,13 @@ def _close_emitted(cells, slots, bounds, gaps, lists, out, done):
             end[i] = stop if (first < stop) & (next_first[i] > stop) else end[i]
             next_first[i] = min(first, next_first[i])
     for level in range(1, wide):
-        here, count, listed = _base(cells, ring + level - 1), 0, lists[level]
+        here, count, listed = _base(cells, ring + level - 1), 0, lists[0][level]
         for i in range(len(slots)):
             at = here + (np.uintp(slots[i]) << _ONE)
             stop = spans[at | _ONE] + gaps[level]
             listed[count] = i
             count += (spans[at] < stop) & (stop < bounds[i]) & (next_first[i] > stop)
-        listed[-1] = count
+        lists[1][level] = count
         _emit_level(cells, slots, ring + level - 1, level, gaps, lists, out, done)
         for i in range(len(slots)):
             at = here + (np.uintp(slots[i]) << _ONE)
