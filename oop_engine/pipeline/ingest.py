@@ -102,7 +102,8 @@ def parse(rows: DataFrame, files: Sequence[Path], staged: Path, quarantine: Path
     in_files, used, refused, examples = _counted(staged_rows)
     total = used.total() + refused.total()
     if not total == seen.get["rows"] == sum(in_files[number] for number in range(len(files))):
-        msg = f"ingest: {seen.get['rows']} rows were read and {total} are there afterwards: run it again"
+        counts = f"read {seen.get['rows']:,} rows, {staged} has {total:,}"
+        msg = f"ingest: {counts}: compare it with the input; does another process write in one of them?"
         raise TraceError(msg)
     return {
         "rows": total,

@@ -210,7 +210,8 @@ class _Pipeline:
         rows_out = sum(source["rows"] for source in made["sources"].values())
         if rows_out != total:
             self._steps.forget("parse")
-            msg = f"order: {total} rows went in and {rows_out} came out: run it again"
+            folders = f"read {total:,} rows of {out / 'staged'}, wrote {rows_out:,} to {out / 'ordered'}"
+            msg = f"order: {folders}: compare the folders; does another process write there? The next run parses anew"
             raise TraceError(msg)
         return made
 

@@ -78,7 +78,7 @@ def run_graph(
         folders.claim(key, anew=True)
         outcome = run()
     if outcome.tuples != wanted:
-        msg = f"run: {wanted} tuples are there and {outcome.tuples} went in: give another --out"
+        msg = f"run: the input has {wanted:,} tuples, {outcome.tuples:,} were read: give another --out"
         raise TraceError(msg)
     folders.release()
     return {
