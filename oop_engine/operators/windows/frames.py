@@ -131,7 +131,7 @@ class Framed(Folding):
         cut[~still] = _NONE
         rows = np.ones(view.places.size, np.bool_)
         rows[last[still]] = False
-        (some,) = rows.nonzero()
+        (ends,) = rows.nonzero()
         keep = view.begins[1:] - still
         return Due(view.groups[ends], view.first[ends], view.last[ends] + 1, ends, ends + 1, keep, cut)
 

@@ -51,7 +51,7 @@ class Intervals:
 
     def __post_init__(self) -> None:
         if isinstance(self.extents, list):
-            extents = tuple(tuple(extent) if isinstance(extent, list) else extent for extent in self.extents)
+            extents = tuple(tuple(one) if isinstance(one, list) else one for one in self.extents)
             object.__setattr__(self, "extents", extents)
 
     def bound(self, schema: Schema, place: str = "Intervals") -> Stretches:
@@ -138,17 +138,17 @@ class Stretches(Folding):
         return np.where((places >= 0) & self._covered[places], places, -1)
 
     def due(self, view: SliceView) -> Due:
-        gone = np.maximum(view.cut, 0)
+        first_open = np.maximum(view.cut, 0)
         cut = np.where(view.ended, self._ends.size, self._ends.searchsorted(view.bounds, side="right"))
-        many = np.maximum(cut - gone, 0)
-        groups, which = spread(gone, many)
+        many = np.maximum(cut - first_open, 0)
+        groups, which = spread(first_open, many)
         starts, ends = self._starts[which], self._ends[which]
         low = view.row(view.places, groups, self._edges.searchsorted(starts))
         high = view.row(view.places, groups, self._edges.searchsorted(ends))
-        (some,) = (low < high).nonzero()
-        cut = np.maximum(gone, cut)
+        (filled,) = (low < high).nonzero()
+        cut = np.maximum(first_open, cut)
         keep = view.row(view.places, np.arange(cut.size), self._edges.searchsorted(self._least[cut]))
-        return Due(groups[some], starts[some], ends[some], low[some], high[some], keep, cut)
+        return Due(groups[filled], starts[filled], ends[filled], low[filled], high[filled], keep, cut)
 
     def next_due(self, view: SliceView) -> Integers:
         return np.append(self._ends, FOREVER)[np.maximum(view.cut, 0)]

@@ -98,11 +98,11 @@ class LastBefore(Folding):
         first_end = np.maximum(view.cut, first)
         below = self.grid.boundary(view.bounds)
         stop = np.where(view.ended, last, below if self.lulls else np.minimum(last, below))
-        apart = stop.astype(float) - least  # not exact, but it may not fit 64 bits
-        checked_many(apart // self.grid.slide + 1, least, self.grid.slide, "LastRows")
-        number = np.where(apart < 0, 0, np.maximum((stop - least) // self.grid.slide + 1, 0))
+        apart = stop.astype(float) - first_end  # not exact, but it may not fit 64 bits
+        checked_many(apart // self.grid.slide + 1, first_end, self.grid.slide, "LastRows")
+        number = np.where(apart < 0, 0, np.maximum((stop - first_end) // self.grid.slide + 1, 0))
         groups, nth = spread(np.zeros(number.size, np.int64), number)
-        ends = least[groups] + nth * self.grid.slide
+        ends = first_end[groups] + nth * self.grid.slide
         high = view.row(view.first, groups, ends)
         low = np.maximum(high - self.rows, view.begins[:-1][groups])
         cut = first_end + number * self.grid.slide
