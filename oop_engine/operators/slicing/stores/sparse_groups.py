@@ -131,17 +131,14 @@ class Volumes:
         np.subtract.at(self._volume, lazy, 1)
         self._volume[lazy] = np.maximum(self._volume[lazy], 0)  # tuples from before it fell are not counted
 
-    def settle(self, threshold: float) -> Integers:
-        """At the end of an epoch return the groups that fall below the lower threshold, lazy from now on."""
+    def settle(self, threshold: float) -> None:
+        """At the end of an epoch let the groups that fall below the lower threshold be lazy from now on."""
         passed = self.duration.high - self._since if self._since != NEVER else 0
-        if passed < self.duration.wed:
-            return np.empty(0, np.int64)
-        self._since = self.duration.high
-        low = _BACK * threshold * passed / self.duration.wed
-        fallen = np.flatnonzero(self.eager & (self._volume < low))
-        self._volume[self.eager] = 0
-        self.eager[fallen] = False
-        return fallen
+        if passed >= self.duration.wed:
+            self._since = self.duration.high
+            fallen = self.eager & (self._volume < _BACK * threshold * passed / self.duration.wed)
+            self._volume[self.eager] = 0
+            self.eager[fallen] = False
 
     def rename(self, kept: Integers) -> None:
         self.eager, self._volume = self.eager[kept], self._volume[kept]
