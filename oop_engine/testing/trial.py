@@ -54,6 +54,26 @@ class Trial:
         """Return the messages as they are after the run."""
         return self._ran[2]
 
+    @property
+    def moved(self) -> Driver:
+        """Return an operator that was saved and restored after each message, after the end."""
+        return self._moved[0]
+
+    @property
+    def states_of_moved(self) -> list[State]:
+        """Return its states after each message."""
+        return self._moved[1]
+
+    @cached_property
+    def _moved(self) -> tuple[Driver, list[State]]:
+        driver = Driver(self.case.operator, *self.case.inputs)
+        states: list[State] = []
+        for port, message in self.messages:
+            driver.feed(port, message)
+            driver.move()
+            states.append(driver.operator.state())
+        return driver.run([]), states
+
     @cached_property
     def _ran(self) -> tuple[Driver, list[State], list[Message]]:
         driver = Driver(self.case.operator, *self.case.inputs)
