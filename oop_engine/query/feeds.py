@@ -8,6 +8,8 @@ from collections.abc import AsyncIterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from oop_engine.core.errors import UsageError
 from oop_engine.core.operator import Message
 from oop_engine.core.schema import Schema
@@ -88,6 +90,7 @@ def profile_of(feed: Any, schema: Schema, by: str | Sequence[str], name: str) ->
         raise UsageError(msg)
     columns = (by,) if isinstance(by, str) else tuple(by)
     schema.require(columns, "profile: by")
+    schema = schema.select([f.name for f in schema.fields if f.name in columns or not pa.types.is_nested(f.type)])
     return profile(_messages(opened(feed, schema), schema, name), schema, columns)
 
 
