@@ -90,7 +90,9 @@ def profile_of(feed: Any, schema: Schema, by: str | Sequence[str], name: str) ->
         raise UsageError(msg)
     columns = (by,) if isinstance(by, str) else tuple(by)
     schema.require(columns, "profile: by")
-    schema = schema.select([f.name for f in schema.fields if f.name in columns or not pa.types.is_nested(f.type)])
+    schema = schema.select(
+        [f.name for f in schema.fields if f.name in columns or not pa.types.is_nested(f.type)]
+    )
     return profile(_messages(opened(feed, schema), schema, name), schema, columns)
 
 

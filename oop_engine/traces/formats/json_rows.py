@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
+from oop_engine.core.values.arrays import converted
 from oop_engine.core.values.declared_values import MisfitError, nested_column
 from oop_engine.core.values.kinds import is_number, is_text
 from oop_engine.system.knobs import knob
@@ -157,11 +158,14 @@ def rows_of(
     """
     if not lines.strip(_SPACE):
         return
-    as_read = pa.schema([(f.name, f.type if _is_json(f.type) else pa.string()) for f in columns])
+    as_read, has_parts = pa.schema([(f.name, _as_read(f.type)) for f in columns]), _has_parts(columns)
     table = None
-    if not any(map(pa.types.is_nested, columns.types)):
+    if not has_parts:
         table = json_alike(lines, as_read, other) if alike and _is_utf8(lines) else None
-        table = _at_once(lines, as_read, other) if table is None else table
+    if table is None and pa.null() not in as_read.types:
+        table = _at_once(lines, as_read, other)
+    if table is not None and has_parts:
+        table = _with_parts(table, columns)
     if table is None:
         yield from line_by_line(lines, columns, other)
     else:
@@ -195,10 +199,29 @@ def _at_once(lines: bytes, as_read: pa.Schema, other: OtherKey | None) -> pa.Tab
         return None
     if other is not None and (table := _by_arrow(lines, as_read, rows, others="error")) is not None:
         return table  # there are no others, so looking for them costs nothing
+    if other is not None and _has_parts(as_read):
+        return None  # keys inside of others are counted, too
     if (table := _by_arrow(lines, as_read, rows, others="ignore")) is not None and other is not None:
         for name, count in _keys_one_by_one(lines) if rows <= _FEW else keys_of(lines):
             other(name, count)
     return table
+
+
+def _with_parts(table: pa.Table, columns: pa.Schema) -> pa.Table | None:
+    """Return a table with its lists and objects in their types; None: a value in one has another."""
+    for at, field in enumerate(columns):
+        if pa.types.is_nested(field.type):
+            chunks = [converted(chunk, field.type) for chunk in table.column(at).chunks]
+            if any(lost is not None and lost.true_count for _, lost in chunks):
+                return None
+            table = table.set_column(
+                at, field.name, pa.chunked_array([made for made, _ in chunks], field.type)
+            )
+    return table
+
+
+def _has_parts(columns: pa.Schema) -> bool:
+    return any(map(pa.types.is_nested, columns.types))
 
 
 def _keys_one_by_one(lines: bytes) -> Iterator[tuple[str, int]]:
@@ -219,7 +242,7 @@ def _by_arrow(lines: bytes, as_read: pa.Schema, rows: int, others: str) -> pa.Ta
 
 def _rounded(lines: bytes, table: pa.Table) -> bool:
     """Return whether Arrow may have rounded a whole number to a float, or made one infinite."""
-    for column in table.columns:
+    for column in _leaves(table.columns):
         if not pa.types.is_floating(column.type):
             continue
         exact, digits = _EXACT[column.type.bit_width]
@@ -228,6 +251,19 @@ def _rounded(lines: bytes, table: pa.Table) -> bool:
         if most == float("inf") or (most >= exact and digits.search(lines)):
             return True
     return False
+
+
+def _leaves(columns: Sequence[pa.ChunkedArray]) -> Iterator[pa.ChunkedArray]:
+    """Yield columns, and in place of lists and objects those of the values in them."""
+    for column in columns:
+        if pa.types.is_struct(column.type):
+            yield from _leaves(column.flatten())
+        elif pa.types.is_list(column.type):
+            yield from _leaves(
+                [pa.chunked_array([c.flatten() for c in column.chunks], column.type.value_type)]
+            )
+        else:
+            yield column
 
 
 def plain_rows(text: bytes) -> int | None:
@@ -274,6 +310,21 @@ def _depth(line: bytes) -> int:
         depth += (token[1] is not None) - (token[2] is not None)
         deepest = max(deepest, depth)
     return deepest
+
+
+def _as_read(kind: pa.DataType) -> pa.DataType:
+    """Return the type in which Arrow reads values of ``kind``; null: it cannot, within lists or objects."""
+    if pa.types.is_list(kind):
+        inner = _as_read(kind.value_type)
+        return pa.null() if pa.types.is_null(inner) else pa.list_(inner)
+    if pa.types.is_struct(kind):
+        parts = [(field.name, _as_read(field.type)) for field in kind]
+        return (
+            pa.struct(parts) if parts and not any(pa.types.is_null(each) for _, each in parts) else pa.null()
+        )
+    if pa.types.is_nested(kind):
+        return pa.null()
+    return kind if _is_json(kind) else pa.string()
 
 
 def _is_json(kind: pa.DataType) -> bool:

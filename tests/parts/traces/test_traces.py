@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from datetime import date, datetime
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +32,7 @@ from oop_engine.errors import TraceError
 from oop_engine.extend import Message
 from oop_engine.testing.case import typed
 from oop_engine.traces.format_registry import FORMATS, format_of
+from oop_engine.traces.formats import json_rows
 
 CARRY = ["arrow", "jsonl", "msgpack"]
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "ms")
@@ -536,3 +538,74 @@ def test_lists_and_objects_of_json_lines_are_guessed(tmp_path):
     ]
     path.write_text(path.read_text() + '{"ts": 4, "ctx": {"ms": "slow"}}\n' * 2)
     assert open_trace(path, time="ts", unit="s").schema.fields.field("ctx").type.get_field_index("ms") < 0
+
+
+NESTED = Schema(
+    {
+        "ts": pa.int64(),
+        "ctx": pa.struct(
+            {
+                "user": pa.string(), "ms": pa.float64(), "n": pa.int8(), "at": pa.timestamp("us", "UTC"),
+                "ok": pa.bool_(), "tags": pa.list_(pa.string()), "price": pa.decimal128(9, 2),
+                "more": pa.list_(pa.struct({"k": pa.int64(), "x": pa.float32()})),
+            }
+        ),
+        "marks": pa.map_(pa.string(), pa.int64()),
+    },
+    "ts", "s",
+)  # fmt: skip
+WITHOUT_MAP = NESTED.select(["ts", "ctx"])
+PARTS: dict[str, list[Any]] = {
+    "user": ["a", "é\n", "", None, 5, True],
+    "ms": [1, 2.5, None, 1e300, 9007199254740993, "7", "x"],
+    "n": [1, -128, None, 128, 1.5, 2.0],
+    "at": ["2026-01-01T00:00:00Z", "2026-01-01T00:00:00.5+02:00", None, "x", 5],
+    "ok": [True, False, None, "true", 1],
+    "tags": [[], ["a", None], None, "a", [1], [["a"]]],
+    "price": ["1.50", "2", None, 1.25, "1.505"],
+    "more": [[], [{"k": 1, "x": 0.5}], [{"k": None}, {}], [{"y": 1}], [None], None, {"k": 1}],
+    "other": [1, {"a": [1]}],
+}
+MORE = st.sampled_from([{}, {"marks": {"a": 1}}, {"no": 1}])
+OBJECTS = st.fixed_dictionaries(
+    {}, optional={name: st.sampled_from(values[:3]) for name, values in PARTS.items()}
+)
+ODD = st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for name, values in PARTS.items()})
+
+
+@settings(max_examples=80)
+@given(
+    rows=st.lists(
+        st.tuples(st.none() | OBJECTS | OBJECTS, st.sampled_from([{}, {"marks": {"a": 1}}, {"no": 1}])),
+        max_size=8,
+    ),
+    odd=st.none() | ODD,
+    schema=st.sampled_from([NESTED, WITHOUT_MAP]),
+    counts=st.booleans(),
+)
+def test_lists_and_objects_are_the_same_however_lines_are_read(
+    rows: Any, odd: Any, schema: Schema, counts: bool, tmp_path_factory: Any
+) -> None:
+    lines = [{"ts": n, "ctx": ctx} | more for n, (ctx, more) in enumerate(rows)]
+    lines += [] if odd is None else [{"ts": 99, "ctx": odd}]
+    path = tmp_path_factory.mktemp("json") / "t.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    def read() -> tuple[Any, ...]:
+        trace = open_trace(path, schema)
+        trace.counts_unknown = counts
+        found = [row for page in trace.pages() for row in page.to_pylist()]
+        return found, trace.refused, dict(trace.unknown)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_rows, "_at_once", lambda *_: None)
+        one_by_one = read()
+    assert read() == one_by_one
+
+
+def test_lines_with_lists_and_objects_are_read_at_once(tmp_path, monkeypatch):
+    path = tmp_path / "t.jsonl"
+    good = {name: values[0] for name, values in PARTS.items()}
+    path.write_text("".join(json.dumps({"ts": n, "ctx": good, "no": [n]}) + "\n" for n in range(3)))
+    monkeypatch.setattr(json_rows, "line_by_line", None)
+    assert sum(map(len, open_trace(path, WITHOUT_MAP).pages())) == 3
