@@ -20,7 +20,7 @@ from oop_engine.query.sql.reading.mistakes import mistake
 from oop_engine.query.sql.reading.texts import Statement, statements_in
 from oop_engine.query.sql.relation import NamedStream, columns_of
 from oop_engine.query.sql.scalar.literals import interval_us
-from oop_engine.query.sql.scalar.types import named
+from oop_engine.query.sql.scalar.types import declared
 
 __all__ = ["Tables"]
 
@@ -46,7 +46,7 @@ class Tables:
         name, kinds = tree.this.this.name, {}
         for column in tree.this.expressions:
             if isinstance(column, exp.ColumnDef):
-                if (kind := named(column.args["kind"])) is None:
+                if (kind := declared(column.args["kind"])) is None:
                     raise mistake(self._text, column, f"no type {column.args['kind'].sql('duckdb')!r} here")
                 kinds[column.name] = kind
         given = self._given.get(name)

@@ -79,6 +79,22 @@ def test_a_field_has_its_name_and_its_type() -> None:
     ).items()
 
 
+def test_a_table_declares_structs_lists_and_maps() -> None:
+    text = """
+        CREATE TABLE log (
+            ts TIMESTAMP, ctx STRUCT("user" VARCHAR, at STRUCT(n INT)), tags VARCHAR[], m MAP(VARCHAR, INT),
+            WATERMARK FOR ts AS ts - INTERVAL '10' SECOND
+        );
+        SELECT ctx.user, ctx.at.n, len(tags) AS l, m FROM log
+    """
+    rows = [{"ts": START, "ctx": {"user": "a", "at": {"n": 3}}, "tags": ["x"], "m": {"k": 1}}, {"ts": START}]
+    found = sql(text).run(rows).table.to_pylist()
+    assert found == [
+        {"user": "a", "n": 3, "l": 1, "m": [("k", 1)]},
+        {"user": None, "n": None, "l": None, "m": None},
+    ]
+
+
 def test_methods_read_fields() -> None:
     log = STREAMS["log"]
     ours = log.filter("ctx.ms > 1").select(u="ctx.user").run().table.select(["u"])
@@ -101,6 +117,11 @@ def test_methods_read_fields() -> None:
         ("SELECT struct_extract(host, 'x') FROM log", "no field 'x' in host; it is string"),
         ("SELECT lgo.host FROM log", "no table 'lgo'; there are log; did you mean log?"),
         ("SELECT ctx[1] FROM log", "is not supported"),
+        (
+            "CREATE TABLE t (ts TIMESTAMP, s STRUCT(a INT, a INT)); SELECT ts FROM t",
+            "no type 'STRUCT(a INT, a",
+        ),
+        ("CREATE TABLE t (ts TIMESTAMP, s POINT[]); SELECT ts FROM t", "no type"),
     ],
 )
 def test_a_mistake_names_what_is_there(text: str, words: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from sqlglot import exp
 
 from oop_engine.query.sql.scalar.shown import shown
 
@@ -17,6 +18,7 @@ __all__ = [
     "as_columns",
     "cast",
     "common",
+    "declared",
     "is_number",
     "is_text",
     "is_time",
@@ -62,6 +64,24 @@ def named(node: Any) -> pa.DataType | None:
         sizes = [int(part.name) for part in node.expressions]
         return pa.decimal128(*[*sizes, 0][:2]) if sizes else pa.decimal128(18, 3)
     return _NAMES.get(name)
+
+
+def declared(node: Any) -> pa.DataType | None:
+    """Return the type of a column of CREATE TABLE, also ``STRUCT``, ``MAP`` and lists; None: there is none such."""
+    kinds = exp.DataType.Type
+    if node.this not in (kinds.STRUCT, kinds.ARRAY, kinds.MAP):
+        return named(node)
+    parts = [
+        declared(part.args["kind"] if isinstance(part, exp.ColumnDef) else part) for part in node.expressions
+    ]
+    names = [part.name for part in node.expressions]
+    if None in parts or not parts:
+        return None
+    if node.this == kinds.ARRAY:
+        return pa.list_(parts[0])
+    if node.this == kinds.MAP:
+        return pa.map_(*parts)
+    return pa.struct(list(zip(names, parts, strict=True))) if len(set(names)) == len(names) else None
 
 
 def is_number(kind: pa.DataType) -> bool:
