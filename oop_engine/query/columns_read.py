@@ -18,7 +18,7 @@ from oop_engine.operators.rewrites.narrow_sources import narrow_sources
 from oop_engine.operators.rewrites.pruned import pruned
 from oop_engine.query.feeds import CsvFiles, files_in
 from oop_engine.query.graph_of import Built
-from oop_engine.traces.format_registry import format_of
+from oop_engine.traces.format_registry import format_of_file
 
 __all__ = ["columns_read"]
 
@@ -40,6 +40,6 @@ def _spare(feed: Any, schema: Schema) -> list[str] | None:
         return None
     if not isinstance(feed, str | Path):
         return []
-    if all(format_of(one, None) in _PLAIN for one in files_in(feed)):
+    if all(format_of_file(one) in _PLAIN for one in files_in(feed)):
         return None
     return [field.name for field in schema.fields if pa.types.is_nested(field.type)]

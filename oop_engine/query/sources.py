@@ -21,7 +21,7 @@ from oop_engine.query.feeds import CsvFiles, files_in
 from oop_engine.query.guessed_fields import guessed_fields
 from oop_engine.query.step import of_operator, of_source
 from oop_engine.traces.csv_format import CsvFormat
-from oop_engine.traces.format_registry import FORMATS, format_of
+from oop_engine.traces.format_registry import FORMATS, format_of_file
 from oop_engine.traces.trace import fields_of, open_trace
 
 __all__ = ["Columns", "scan", "stream"]
@@ -114,7 +114,7 @@ class Columns:
         """Return whether the data are a file that has the unit of its times."""
         if self._first is None or self._csv is not None:
             return False
-        return bool(FORMATS[format_of(self._first, None)].reader(self._first, ()).marks.unit)
+        return bool(FORMATS[format_of_file(self._first)].reader(self._first, ()).marks.unit)
 
     def _timed(self, column: str, unit: str) -> Schema:
         """Return the columns with ``column`` as event time; of a file whose types are guessed, a text may be a time."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from oop_engine.core.close_names import did_you_mean
 from oop_engine.core.errors import UsageError
 from oop_engine.core.registry import Registry
-from oop_engine.traces.compressed import CODECS, is_compressed, without_codec
+from oop_engine.traces.compressed import CODECS, is_compressed, opened, without_codec
 from oop_engine.traces.format import Reader, Writer
 from oop_engine.traces.formats.arrow_ipc import ArrowReader, ArrowWriter
 from oop_engine.traces.formats.csv import CsvReader
@@ -27,6 +27,7 @@ __all__ = [
     "TraceFormat",
     "foreign_formats",
     "format_of",
+    "format_of_file",
     "is_format",
     "register_format",
     "suffixes",
@@ -49,6 +50,7 @@ class TraceFormat:
 
 FORMATS = Registry[TraceFormat]("trace format")
 """All formats, by name."""
+_HEAD = 256  # bytes, of which the first that is no space tells
 _OF_SUFFIX = Registry[TraceFormat]("suffix of traces")
 
 
@@ -95,6 +97,23 @@ def format_of(path: str | Path, format: str | None = None) -> str:
 def is_format(path: str | Path) -> bool:
     """Return whether the suffix of a path is that of a format."""
     return without_codec(path).suffix.lower().lstrip(".") in _OF_SUFFIX
+
+
+def format_of_file(path: Path, format: str | None = None) -> str:
+    """Return the name of the format of a file that is read: as ``format_of``, and JSON lines by its first object.
+
+    So logs of JSON may have any suffix that is of no format, ``.log`` or ``.json``.
+    """
+    if format or is_format(path) or not path.is_file():
+        return format_of(path, format)
+    with opened(path) as file:
+        if file.read(_HEAD).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
+            return "jsonl"
+    try:
+        return format_of(path)
+    except UsageError as error:
+        error.args = (f"{error}; CSV of another suffix is read with csv=CsvFormat(), --csv",)
+        raise
 
 
 def suffixes() -> Iterable[str]:

@@ -16,7 +16,7 @@ from oop_engine.core.schema import Schema
 from oop_engine.system.knobs import knob
 from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.format import Reader, Record, plain
-from oop_engine.traces.format_registry import FORMATS, format_of, is_format
+from oop_engine.traces.format_registry import FORMATS, format_of_file, is_format
 from oop_engine.traces.formats.csv import CsvReader
 from oop_engine.traces.formats.csv_cells import check_zone
 from oop_engine.traces.formats.json_lines import JsonReader
@@ -254,7 +254,7 @@ def fields_of(path: Path, csv: CsvFormat | None = None) -> pa.Schema:
 
 def _format_of(path: Path, asked: str | None, csv: CsvFormat | None) -> str:
     """Return the name of a format: the one that is asked for, or by the suffix; ``csv`` is of CSV alone."""
-    name = format_of(path, asked or ("csv" if csv is not None and not is_format(path) else None))
+    name = format_of_file(path, asked or ("csv" if csv is not None and not is_format(path) else None))
     if csv is not None and name != "csv":
         msg = (
             f"{path}: csv tells how a CSV file is written; this is {name}: leave it out, or give format='csv'"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterable
 from datetime import date, datetime
@@ -25,6 +26,7 @@ from oop_engine import (
     UsageError,
     Watermark,
     open_trace,
+    scan,
     write_trace,
 )
 from oop_engine.core.page import concat
@@ -609,3 +611,19 @@ def test_lines_with_lists_and_objects_are_read_at_once(tmp_path, monkeypatch):
     path.write_text("".join(json.dumps({"ts": n, "ctx": good, "no": [n]}) + "\n" for n in range(3)))
     monkeypatch.setattr(json_rows, "line_by_line", None)
     assert sum(map(len, open_trace(path, WITHOUT_MAP).pages())) == 3
+
+
+@pytest.mark.parametrize("name", ["app.log", "events.json", "noted", "app.log.gz"])
+def test_a_file_of_another_suffix_that_begins_with_an_object_is_of_json_lines(name, tmp_path):
+    path, text = tmp_path / name, b'\xef\xbb\xbf\n {"ts": 1, "k": "a"}\n{"ts": 2}\n'
+    packed = gzip.compress if name.endswith(".gz") else bytes
+    path.write_bytes(packed(text))
+    assert sum(map(len, open_trace(path, time="ts", unit="s").pages())) == 2
+    assert scan(path).event_time("ts", unit="s").run().table.num_rows == 2
+    with pytest.raises(UsageError, match="unknown trace format"):
+        write_trace(path, SCHEMA, [])
+    path.write_bytes(packed(b"ts,k\n1,a\n"))
+    with pytest.raises(
+        UsageError, match=r"unknown trace format .*; CSV of another suffix is read with csv=CsvFormat"
+    ):
+        scan(path)
