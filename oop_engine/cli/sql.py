@@ -93,10 +93,26 @@ def sql(
     text = Path(text).read_text("utf-8") if text.endswith(".sql") and Path(text).is_file() else text
     with _notes():
         query = _query(text, named, _files(unit, time, csv))
+        if out is not None:
+            _check_columns(out, query)
         if explain:
             click.echo(query.explain())
             return
         answer(query, out, as_json=as_json, runner=runner)
+
+
+def _check_columns(out: Path, query: DataStream) -> None:
+    """Raise ``UsageError`` before the run where a file of texts cannot have a column of the results."""
+    from oop_engine.traces.format import is_textual, plain
+    from oop_engine.traces.format_registry import format_of
+
+    if out.suffix == ".json" or format_of(out) not in ("csv", "jsonl"):
+        return
+    for field in plain(query.schema.fields):
+        if field.name in query.columns and not is_textual(field.type):
+            way_out = f"write .parquet, .arrow or .json, or SELECT * EXCLUDE ({field.name})"
+            msg = f"--out {out}: column {field.name!r}, {field.type}, has no text form: {way_out}"
+            raise UsageError(msg)
 
 
 def _named(text: str) -> tuple[str, str]:

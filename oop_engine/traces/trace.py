@@ -13,12 +13,14 @@ from oop_engine.core.groups.in_python import values_of
 from oop_engine.core.operator import Message
 from oop_engine.core.page import Page
 from oop_engine.core.schema import Schema
+from oop_engine.core.values.arrays import converted
 from oop_engine.system.knobs import knob
 from oop_engine.traces.csv_format import CsvFormat
 from oop_engine.traces.format import Reader, Record, plain
 from oop_engine.traces.format_registry import FORMATS, format_of_file, is_format
 from oop_engine.traces.formats.csv import CsvReader
-from oop_engine.traces.formats.csv_cells import check_zone
+from oop_engine.traces.formats.csv_cells import canonical, check_zone
+from oop_engine.traces.formats.csv_sniffed import csv_hint
 from oop_engine.traces.formats.json_lines import JsonReader
 from oop_engine.traces.formats.parquet import ParquetReader
 from oop_engine.traces.formats.partitions import partition_column, partitions, with_partitions
@@ -82,8 +84,12 @@ class Trace:
         """Return the columns that need not be read if nothing uses them: to leave them out changes no count.
 
         They are columns of Parquet of the type that the schema has, and no value of them is missing.  Text that is not
-        UTF-8 is not found in them then.  Reads the footer.
+        UTF-8 is not found in them then.  Reads the footer.  Of JSON lines they are lists and objects whose types were
+        guessed: a row whose value has another type is no bad row where nothing reads it.
         """
+        if isinstance(self._reader, JsonReader) and self._declared is not None:
+            guesses = [field for field in self.schema.fields if field.name not in self._declared]
+            return {field.name for field in guesses if pa.types.is_nested(field.type)}
         if not isinstance(self._reader, ParquetReader):
             return set()
         return (
@@ -344,16 +350,19 @@ def _no_time(column: pa.Field, reader: Reader) -> str:
     if not reader.guessed:
         return f"{none}: cast it, or name another column"
     records = reader.read(pa.schema([column]), 1)
-    values = (values_of(one.column(0).drop_null()) for one in records if isinstance(one, pa.RecordBatch))
-    first = next((some[0] for some in values if some), None)
+    texts = (one.column(0).drop_null() for one in records if isinstance(one, pa.RecordBatch))
+    first = next((some for some in texts if len(some)), None)
     if first is None:
         return f"{none}, for there are no values to tell: give a schema of the columns"
-    text = first.decode(errors="replace") if isinstance(first, bytes) else str(first)
-    read_by = reader.hint(text, pa.timestamp("us")) if isinstance(reader, CsvReader) else ""
+    csv = reader.csv if isinstance(reader, CsvReader) else None
+    moments = pa.timestamp("us")
+    odd = converted(first if csv is None else canonical(first, moments, csv), moments)[1]
+    [value] = values_of(first[:1] if odd is None or not odd.true_count else first.filter(odd)[:1])
+    text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
     times = ", ".join(f.name for f in reader.fields if pa.types.is_timestamp(f.type))
-    way_out = (
-        read_by or f": write 2024-05-01T12:00:00Z, or name another column{times and f', such as {times}'}"
-    )
+    way_out = f": write 2024-05-01T12:00:00Z, or name another column{times and f', such as {times}'}"
+    if csv is not None:
+        way_out = csv_hint(text, moments, csv) or way_out
     return (
         f"{none}: most of its first values are no whole numbers or timestamps, such as {text[:40]!r}{way_out}"
     )

@@ -56,7 +56,7 @@ def brute_w4(workload, columns):
             if other == 1 and its == flow and abs(there - left) <= workload.band
         )
         matches = sum(near) if side == 0 else 0
-        if workload.kind == "left" and side == 0:
+        if workload.how == "left" and side == 0:
             matches = max(matches, 1)
         if matches:
             found[(left // MINUTE * MINUTE,)] += matches

@@ -87,7 +87,6 @@ class Planner:
         if (around_groups := with_having_around(node)) is not None:
             return self.query(around_groups, around)
         relation = self.sources(node, known)
-        with_fields(self._text, node, relation.names, relation.stream.schema)
         with_plain_bounds(node, relation)
         resolve_aliases(node, relation.names)
         relation = Subqueries(self._text, self, known).behind(node, relation)
@@ -102,6 +101,7 @@ class Planner:
         relation = self.read(source.this, known)
         for join in node.args.get("joins") or []:
             relation = JoinPlan(self._text, self, known, node).behind(relation, join)
+        with_fields(self._text, node, relation.named_columns)
         return relation
 
     def filtered(self, relation: NamedStream, parts: list[Any], known: Known) -> NamedStream:
@@ -192,6 +192,12 @@ class Planner:
             raise mistake(self._text, time, words)
         windows = of_call(self._text, call, arguments[2:], relation.stream.schema)
         given = self._sessions.get(call.meta.get("start", -1), [])
+        if "." in given:
+            form, way_out = (
+                "PARTITION BY of an expression in SESSION",
+                "WITH c AS (SELECT *, ctx.user AS u FROM s)",
+            )
+            raise unsupported(self._text, call, form, f"{way_out}, SESSION(c PARTITION BY u, ...)")
         keys = tuple(relation.names.column(self._text, exp.column(key)) for key in given)
         return replace(renamed(relation, alias or source.name), windows=windows, keys=keys)
 

@@ -110,6 +110,11 @@ class NamedStream:
     finish: Finish = ALL
 
     @property
+    def named_columns(self) -> tuple[Names, Schema]:
+        """The names, and the columns that they mean."""
+        return self.names, self.stream.schema
+
+    @property
     def time(self) -> str:
         """The column of event time."""
         return self.stream.schema.progressing

@@ -230,6 +230,7 @@ class SelectPlan:
         orders: list[tuple[Any, bool, bool]] = []
         node = self._node.args.get("order")
         by_name = {item.name.lower(): item.name for item in items}
+        by_text = {inner_of(item.node).sql("duckdb"): item.name for item in items}
         for ordered in [] if node is None else node.expressions:
             by, how = ordered.this, (bool(ordered.args.get("desc")), bool(ordered.args.get("nulls_first")))
             if isinstance(by, exp.Literal) and not by.is_string:
@@ -239,7 +240,7 @@ class SelectPlan:
             elif isinstance(by, exp.Column) and not by.table and by.name.lower() in by_name:
                 orders.append((by_name[by.name.lower()], *how))
             else:
-                orders.append((by, *how))
+                orders.append((by_text.get(by.sql("duckdb"), by), *how))
         return orders
 
     def _limits(self) -> tuple[int | None, int]:

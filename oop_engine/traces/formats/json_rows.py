@@ -74,7 +74,7 @@ _DECODER = json.JSONDecoder(
 def guessed(head: bytes, times: tuple[str, ...]) -> tuple[pa.Schema, bool, dict[str, str]]:
     """Return the columns of a block, by the types of its values, and whether there are more than ``MOST_KEYS``.
 
-    Third is by column why it is text, a line for the user.
+    Third is by column, or path in one, why it is text, or left out: a line for the user.
     """
     cells: dict[str, list[Any]] = {}
     crowded = False
@@ -85,15 +85,13 @@ def guessed(head: bytes, times: tuple[str, ...]) -> tuple[pa.Schema, bool, dict[
                 cells.setdefault(name, []).append(value)
             else:
                 crowded = True
-    kinds = {name: _kind(values, name in times) for name, values in cells.items()}
+    why: dict[str, str] = {}
+    kinds = {name: _kind(values, name, why, is_time=name in times) for name, values in cells.items()}
     known = [(name, kind) for name, kind in kinds.items() if kind is not None]
     fields = [pa.field(name, kind, metadata=_mark(kind, cells[name])) for name, kind in known]
     spoilers = [(name, _spoiler(cells[name])) for name, kind in known if kind == pa.string()]
-    return (
-        pa.schema(fields),
-        crowded,
-        {name: spoiler.line(name) for name, spoiler in spoilers if spoiler is not None},
-    )
+    why |= {name: spoiler.line(name) for name, spoiler in spoilers if spoiler is not None}
+    return pa.schema(fields), crowded, why
 
 
 def _mark(kind: pa.DataType, values: list[Any]) -> dict[str, str] | None:
@@ -102,11 +100,13 @@ def _mark(kind: pa.DataType, values: list[Any]) -> dict[str, str] | None:
     return {AS_WRITTEN: "true"} if mixed else None
 
 
-def _kind(values: list[Any], is_time: bool) -> pa.DataType | None:
-    """Return the type of a column; None: its values have none in common, or it has no value that tells."""
+def _kind(values: list[Any], path: str, why: dict[str, str], *, is_time: bool = False) -> pa.DataType | None:
+    """Return the type of a column, or of the values at a ``path`` in one; None: none, and ``why`` has the reason."""
     plain = [value for value in values if not isinstance(value, dict | list)]
-    if all(value is None for value in plain) and len(plain) < len(values):
-        return _nested_kind([value for value in values if value is not None])
+    if len(values) - len(plain) > sum(
+        value is not None for value in plain
+    ):  # most, or all: the others are bad rows
+        return _nested_kind([value for value in values if isinstance(value, dict | list)], path, why)
     texts = pa.array([_text(value) for value in plain], pa.binary())
     words = [value for value in plain if type(value) is str]
     if len(words) == sum(value is not None for value in plain):
@@ -118,24 +118,38 @@ def _kind(values: list[Any], is_time: bool) -> pa.DataType | None:
     return guess_time(texts) if is_time and not pa.types.is_integer(kind) else kind
 
 
-def _nested_kind(values: list[Any]) -> pa.DataType | None:
+def _nested_kind(values: list[Any], path: str, why: dict[str, str]) -> pa.DataType | None:
     """Return the type of lists, or of objects: their fields are those of all of them."""
     if all(isinstance(value, list) for value in values):
-        kind = _part_kind([item for value in values for item in value])
+        kind = _part_kind([item for value in values for item in value], f"{path}[]", why)
         return None if kind is None else pa.list_(kind)
-    names = {name: None for value in values if isinstance(value, dict) for name in value}
-    if len(names) > MOST_KEYS or not all(isinstance(value, dict) for value in values):
-        return None
-    kinds = {name: _part_kind([value.get(name) for value in values]) for name in names}
+    if not all(isinstance(value, dict) for value in values):
+        return _left_out(path, "lists and objects", why)
+    names = {name: None for value in values for name in value}
+    if len(names) > MOST_KEYS:
+        return _left_out(path, f"objects of {len(names):,} different keys", why)
+    kinds = {name: _part_kind([value.get(name) for value in values], f"{path}.{name}", why) for name in names}
     fields = [(name, kind) for name, kind in kinds.items() if kind is not None]
-    return pa.struct(fields) if fields else None
+    return pa.struct(fields) if fields else _left_out(path, "no values of a type", why)
 
 
-def _part_kind(values: list[Any]) -> pa.DataType | None:
-    """Return the type of values in lists or objects, where a text is no number, and a number no text."""
-    kind = _kind(values, is_time=False) if any(value is not None for value in values) else None
-    mixed = kind is not None and _mark(kind, values) is not None
-    return None if mixed else kind
+def _part_kind(values: list[Any], path: str, why: dict[str, str]) -> pa.DataType | None:
+    """Return the type of values in lists or objects, where all must be of one: a text is no number there."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return _left_out(path, "no values", why)
+    if 0 < sum(isinstance(value, dict | list) for value in known) < len(known):
+        return _left_out(path, "values beside lists or objects", why)
+    kind = _kind(values, path, why)
+    if kind is not None and _mark(kind, values) is not None:
+        return _left_out(path, "texts beside other values", why)
+    return kind
+
+
+def _left_out(path: str, has: str, why: dict[str, str]) -> pa.DataType | None:
+    """Note why there is no type at a path, and return that."""
+    why[path] = f"{path}: left out, for its first values are {has}; a schema declares it"
+    return None
 
 
 def _spoiler(values: list[Any]) -> Spoiler | None:

@@ -161,6 +161,20 @@ def test_dates_of_two_meanings_are_read_as_an_option_has_them(folder: Path) -> N
         scan("visits.jsonl", csv=CsvFormat())
 
 
+def test_a_file_that_cannot_have_a_column_is_refused_before_the_run(folder: Path) -> None:
+    (folder / "nested.jsonl").write_text('{"ts": "2026-01-01T00:00:00Z", "o": {"a": 1}}\n')
+    done = called("sql", "SELECT * FROM 'nested.jsonl'", "--out", "x.csv")
+    assert done.exit_code == 2
+    assert (
+        "column 'o', struct<a: int64>, has no text form: write .parquet, .arrow or .json, or SELECT"
+        in done.stderr
+    )
+    assert not Path("x.csv").exists()
+    for query, out in (("SELECT * EXCLUDE (o)", "x.csv"), ("SELECT o.a", "y.csv"), ("SELECT *", "x.json")):
+        assert called("sql", f"{query} FROM 'nested.jsonl'", "--out", out).exit_code == 0
+    assert Path("y.csv").read_text().splitlines()[0] == '"a"'
+
+
 def test_a_file_of_sql_is_a_graph(folder: Path) -> None:
     assert "WindowAggregate" in called("explain", "query.sql").stdout
     done = called("run", "query.sql", "access.csv", "--json")

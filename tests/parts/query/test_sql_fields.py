@@ -61,6 +61,15 @@ QUERIES = [
     "SELECT host, ctx.ms AS ms, max(ctx.ms) OVER (PARTITION BY ctx.user) AS most FROM log",
     "SELECT len(tags) AS n, array_length(tags) AS m FROM log WHERE len(tags) > 0",
     "SELECT len(tags) AS n, count(*) AS m, max(len(ctx.user)) AS l FROM log GROUP BY n",
+    "SELECT host FROM log WHERE ctx.user IN (SELECT o.ctx.user FROM other o)",
+    "SELECT host FROM log WHERE ctx.ms > (SELECT min(ctx.ms) FROM other)",
+    "SELECT host FROM log e WHERE EXISTS (SELECT 1 FROM other o WHERE o.host = e.host AND o.ctx.user = e.ctx.user)",
+    "SELECT host FROM log e WHERE NOT EXISTS (SELECT 1 FROM other o WHERE o.ctx.user = e.ctx.user)",
+    "SELECT host, (SELECT max(o.ctx.ms) FROM other o WHERE o.ctx.user = e.ctx.user) AS m FROM log e",
+    "SELECT e.host FROM log e JOIN (SELECT ts, host, ctx.user AS user FROM other) ctx ON e.host = ctx.host AND "
+    "ctx.user = 'a' AND ctx.ts BETWEEN e.ts AND e.ts + INTERVAL '9 s'",
+    "SELECT ctx.user, ctx.ms FROM log ORDER BY ctx.ms NULLS LAST, ctx.user NULLS LAST LIMIT 5",
+    "SELECT DISTINCT ctx.user, upper(host) AS h FROM log ORDER BY ctx.user NULLS FIRST, upper(host)",
     "SELECT ctx.user AS u FROM log UNION ALL SELECT ctx.at.city AS u FROM other",
 ]
 

@@ -329,6 +329,19 @@ def test_dates_are_sniffed_where_they_have_one_meaning(tmp_path, form) -> None:
         open_trace(path, time="day")
 
 
+def test_the_value_that_is_no_time_is_named(tmp_path) -> None:
+    path = tmp_path / "a.csv"
+    for texts, odd in (
+        (["2010/01/01", "2010/13/45", "2010/02/30", "2010/14/28"], "'2010/13/45': write 2024-"),
+        (["2026-01-01", "x", "y"], "'x': write 2024-"),
+        (["03/04/2026", "04/04/2026"], "'03/04/2026'; CsvFormat(dates=\"%d/%m/%Y\") reads it"),
+    ):
+        path.write_text("day\n" + "".join(f"{text}\n" for text in texts))
+        with pytest.raises(TraceError) as caught:
+            open_trace(path, time="day")
+        assert odd in str(caught.value)
+
+
 SIGNS = {
     "ts;x\n1;1.234,50\n2;7,25\n3;1.000\n4;12\n": [1234.5, 7.25, 1000.0, 12.0],
     'ts,x\n1,"1,234.50"\n2,7.25\n3,"1,000"\n': [1234.5, 7.25, 1000.0],

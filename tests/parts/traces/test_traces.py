@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,12 +30,14 @@ from oop_engine import (
     scan,
     write_trace,
 )
+from oop_engine.cli.app import app
 from oop_engine.core.page import concat
 from oop_engine.errors import TraceError
 from oop_engine.extend import Message
+from oop_engine.operators import Count
 from oop_engine.testing.case import typed
 from oop_engine.traces.format_registry import FORMATS, format_of
-from oop_engine.traces.formats import json_rows
+from oop_engine.traces.formats import json_lines, json_rows
 
 CARRY = ["arrow", "jsonl", "msgpack"]
 SCHEMA = Schema({"ts": pa.int64(), "key": pa.string()}, "ts", "ms")
@@ -538,8 +541,32 @@ def test_lists_and_objects_of_json_lines_are_guessed(tmp_path):
         }
         for row in rows
     ]
-    path.write_text(path.read_text() + '{"ts": 4, "ctx": {"ms": "slow"}}\n' * 2)
-    assert open_trace(path, time="ts", unit="s").schema.fields.field("ctx").type.get_field_index("ms") < 0
+    assert trace.notes == [
+        "id[]: left out, for its first values are texts beside other values; a schema declares it",
+        "no: left out, for its first values are lists and objects; a schema declares it",
+    ]
+    more = '{"ts": 4, "ctx": {"ms": "slow", "at": 5}, "tags": [["y"]]}\n'
+    path.write_text(path.read_text() + more)
+    trace = open_trace(path, time="ts", unit="s")
+    assert trace.schema.fields.field("ctx").type.names == ["user", "new"]
+    assert [note.split(":")[0] for note in trace.notes] == ["ctx.ms", "ctx.at", "tags[]", "id[]", "no"]
+    assert sum(map(len, trace.pages())) == 4
+
+
+def test_rows_whose_lists_and_objects_are_not_read_are_good(tmp_path, monkeypatch):
+    monkeypatch.setattr(json_lines, "_BLOCK", 20)  # so that types are guessed by the first line
+    path, graph = tmp_path / "t.jsonl", tmp_path / "graph.py"
+    path.write_text('{"ts": 1, "o": {"a": 1}}\n' + '{"ts": 2, "o": {"a": [1]}}\n{"ts": 3, "o": 5}\n')
+    assert scan(path).event_time("ts", unit="s").agg(n=Count()).run().table["n"].to_pylist() == [3]
+    graph.write_text(
+        "from oop_engine import Graph\nfrom oop_engine.operators import Count, Tumbling, WindowAggregate\n"
+        "def graph(schemas, policies):\n    g = Graph('g')\n"
+        "    counts = WindowAggregate(Tumbling(10), {'n': Count()})\n"
+        "    g.sink('n', g.add('w', counts, g.source('t', schemas['t'])))\n    return g\n"
+    )
+    assert open_trace(path, time="ts", unit="s").schema.type_of("o") == pa.struct({"a": pa.int64()})
+    done = CliRunner().invoke(app, ["run", str(graph), str(path), "--time", "ts", "--unit", "s", "--json"])
+    assert [json.loads(line)["n"] for line in done.stdout.splitlines()] == [3], done.output
 
 
 NESTED = Schema(

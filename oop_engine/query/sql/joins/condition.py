@@ -11,6 +11,7 @@ from sqlglot import exp
 from oop_engine.core.schema import Schema
 from oop_engine.core.units import TIME_UNITS, to_units
 from oop_engine.operators.joining.bands import Bands
+from oop_engine.query.sql.fields import with_fields
 from oop_engine.query.sql.reading.mistakes import mistake, unsupported
 from oop_engine.query.sql.reading.thesis import TUMBLING
 from oop_engine.query.sql.relation import NamedStream
@@ -60,6 +61,8 @@ def conjuncts(node: Any) -> list[Any]:
 def condition_of(text: str, node: Any, left: NamedStream, right: NamedStream) -> Condition:
     """Return the condition of a join of two relations."""
     condition = Condition()
+    if node is not None:  # beside a subquery it may name fields of the query around it
+        with_fields(text, node, left.named_columns, right.named_columns)
     for part in conjuncts(node):
         _Part(text, left, right, condition).take(part)
     return condition

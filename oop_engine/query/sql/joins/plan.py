@@ -48,8 +48,8 @@ class JoinPlan:
             on = exp.and_(*(exp.EQ(this=_of(name, left), expression=_of(name, right)) for name in using))
         if kind == "inner":
             on = self._with_where(on, left, right)
-        for side in (left, right) if on is not None else ():
-            with_fields(self._text, on, side.names, side.stream.schema)
+        if on is not None:
+            with_fields(self._text, on, left.named_columns, right.named_columns)
         left, right, on = self._below(kind, on, (left, right))
         if not self._may_keep_all():
             left, right = self._where_below(kind, (left, right))

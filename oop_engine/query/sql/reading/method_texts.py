@@ -44,7 +44,7 @@ def expression_of(text: str, schema: Schema, place: str) -> Expression:
         msg = f"{place}: one expression is wanted, such as 'bytes > 100'; got {text!r:.80}"
         raise UsageError(msg)
     known = with_known_forms(text, exp.Paren(this=tree))
-    with_fields(text, known, columns_of(schema), schema)
+    with_fields(text, known, (columns_of(schema), schema))
     return Expressions(text, columns_of(schema), schema).value(known).expression
 
 
@@ -59,7 +59,7 @@ def aggregate_of(text: str, schema: Schema, columns: dict[str, Any], place: str)
         way_out = "'count(*)' counts" if text.strip().lower() == "count" else "compute behind it"
         msg = f"{place}: one aggregate is wanted, such as 'sum(bytes)'; got {text!r:.80}: {way_out}"
         raise UsageError(msg)
-    with_fields(text, whole := with_known_forms(text, exp.Paren(this=tree)), columns_of(schema), schema)
+    with_fields(text, whole := with_known_forms(text, exp.Paren(this=tree)), (columns_of(schema), schema))
     tree = whole.this
     joined = tree if isinstance(tree, exp.Anonymous) and tree.name == JOINED else None
     made = Arguments(text, columns_of(schema), schema, columns).made_of(
