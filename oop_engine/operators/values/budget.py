@@ -18,14 +18,14 @@ Hashes = NDArray[np.uint64]
 
 
 class Budget:
-    """One tuple in ``one_in`` stays, a power of two times ``least`` that follows the rate of arrivals.
+    """One tuple in ``one_in`` stays, a power of two times ``minimum`` that follows the rate of arrivals.
 
     A second begins with the number that would have let ``rows`` of the tuples of the second before through, and
     doubles it whenever ``rows`` have stayed.  So a second lets ``rows`` through for each doubling: at a steady rate
     about ``rows``, in a burst of twice the rate twice that.  By hashes: those that stay
     at one number stay at all that are less.
 
-    >>> budget = Budget(rows=2, least=1, second=10)
+    >>> budget = Budget(rows=2, minimum=1, second=10)
     >>> budget.weights(np.arange(8, dtype=np.uint64), np.zeros(8, np.int64)).tolist()
     [1, 1, 2, 0, 2, 0, 0, 0]
     >>> budget.one_in, budget.weights(np.arange(5, dtype=np.uint64), np.full(5, 10)).tolist()

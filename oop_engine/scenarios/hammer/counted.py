@@ -64,7 +64,7 @@ class _Counted:
             "_more": self._both,
             "_at": lambda columns, at: int(columns[0][at]),
             "_put": _put,
-            "_some": lambda columns, start, stop: (columns[0][start:stop],),
+            "_slice": lambda columns, start, stop: (columns[0][start:stop],),
         }
         function = kernel.py_func
         FunctionType(function.__code__, {**function.__globals__, **in_python})(*arguments)
